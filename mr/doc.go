@@ -1,0 +1,11 @@
+// Package mr is the vocabulary of memory regions: what registered memory is
+// called, who may reach it, and who registers it.
+//
+// A memory region (MR) is a range of this process's memory that a NIC may
+// address. Registering it pins its pages and yields two keys: the local key
+// ([LKey]) goes into this host's own work requests, the remote key ([RKey]) is
+// given to a peer that may read or write the region one-sidedly.
+//
+// Memory that a device can see comes from mmap, never from the Go heap: the
+// device keeps an address that the collector does not know of. See bemalloc.
+package mr

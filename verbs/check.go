@@ -1,0 +1,58 @@
+package verbs
+
+import (
+	"fmt"
+
+	"github.com/byteexpress/byteexpress/mr"
+)
+
+// CheckCQ reports whether a device with these limits can make such a CQ. Every
+// backend calls it before it asks the device.
+func (a *DeviceAttr) CheckCQ(c CQConfig) error {
+	if err := within("CQ entries", c.Entries, 1, a.MaxCQE); err != nil {
+		return err
+	}
+	return within("completion vector", c.Vector, 0, max(a.CompVectors, 1)-1)
+}
+
+// CheckQP reports whether a device with these limits can make such a queue pair.
+func (a *DeviceAttr) CheckQP(c QPConfig) error {
+	if c.SendCQ == nil || c.RecvCQ == nil {
+		return fmt.Errorf("%w: a queue pair needs a send and a receive CQ", ErrLimit)
+	}
+	for _, l := range []struct {
+		what     string
+		n, limit int
+	}{
+		{"send requests", c.Caps.SendWR, a.MaxQPWR},
+		{"receive requests", c.Caps.RecvWR, a.MaxQPWR},
+		{"segments a send request", c.Caps.SendSGE, a.MaxSGE},
+		{"segments a receive request", c.Caps.RecvSGE, a.MaxSGE},
+	} {
+		if err := within(l.what, l.n, 0, l.limit); err != nil {
+			return err
+		}
+	}
+	if a.MaxInline > 0 {
+		return within("inline bytes", c.Caps.Inline, 0, a.MaxInline)
+	}
+	return within("inline bytes", c.Caps.Inline, 0, 1<<16)
+}
+
+// CheckMR reports whether a device with these limits can register such memory.
+func (a *DeviceAttr) CheckMR(buf []byte, access mr.Access) error {
+	if len(buf) == 0 {
+		return fmt.Errorf("%w: memory region of 0 bytes", ErrLimit)
+	}
+	if a.MaxMRSize > 0 && uint64(len(buf)) > a.MaxMRSize {
+		return fmt.Errorf("%w: memory region of %d bytes, at most %d: split it", ErrLimit, len(buf), a.MaxMRSize)
+	}
+	return access.Check()
+}
+
+func within(what string, n, low, high int) error {
+	if n < low || n > high {
+		return fmt.Errorf("%w: %d %s, must be %d to %d", ErrLimit, n, what, low, high)
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package verbs
+
+import (
+	"context"
+
+	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// DeviceInfo names a device and its driver.
+type DeviceInfo struct {
+	Name     string // "rxe0", "mlx5_0", "sim:"
+	Provider string // the package that drives it: "rxe", "mlx5", "sim"
+	Ports    int    // physical ports, numbered from 1
+	NodeGUID uint64
+}
+
+// Device is an RDMA device that has not been opened yet.
+type Device interface {
+	Info() DeviceInfo
+	// Open gives a context of its own: objects of different contexts do not mix.
+	Open() (Context, error)
+}
+
+// Context is an opened device. Its methods may be called from any goroutine.
+type Context interface {
+	Info() DeviceInfo
+	// Attr asks for the device's limits.
+	Attr() (DeviceAttr, error)
+	// Port asks for a port's state; ports count from 1.
+	Port(port int) (PortAttr, error)
+	// GIDs lists the port's GIDs that are not empty and can be used from this
+	// network namespace, by ascending index.
+	GIDs(port int) ([]GIDEntry, error)
+	// AllocPD makes a protection domain.
+	AllocPD() (PD, error)
+	// CreateCQ makes a completion queue.
+	CreateCQ(CQConfig) (cq.CQ, error)
+	// NextEvent blocks for the next asynchronous event of the device. It returns
+	// ctx's error, ErrClosed, or ErrDeviceLost after the last event.
+	NextEvent(ctx context.Context) (Event, error)
+	// Close gives the device back. It fails while objects of it exist.
+	Close() error
+}
+
+// PD is a protection domain: queue pairs reach only the memory regions of their
+// own domain. Its methods may be called from any goroutine.
+type PD interface {
+	mr.Registrar
+	// CreateQP makes a reliable-connection queue pair in state RESET.
+	CreateQP(QPConfig) (qp.QP, error)
+	// Close gives the domain back. It fails while regions or queue pairs exist.
+	Close() error
+}
+
+// CQConfig asks for a completion queue.
+type CQConfig struct {
+	Entries int // completions it must be able to hold, at least 1
+	Vector  int // completion vector (interrupt), 0 up to DeviceAttr.CompVectors-1
+}
+
+// QPConfig asks for a queue pair. Both queues belong to the PD's context and may
+// be the same.
+type QPConfig struct {
+	SendCQ cq.CQ
+	RecvCQ cq.CQ
+	Caps   qp.Caps
+	SigAll bool // every send request is signaled
+}
+
+// DeviceAttr holds a device's limits.
+type DeviceAttr struct {
+	FirmwareVersion string
+	VendorID        uint32
+	VendorPartID    uint32
+	HWVersion       uint32
+	MaxQP           int
+	MaxQPWR         int // requests a queue
+	MaxSGE          int // segments a request
+	MaxInline       int // bytes of inline payload; 0: not told by the device
+	MaxCQ           int
+	MaxCQE          int // completions a queue
+	MaxMR           int
+	MaxMRSize       uint64 // bytes a region
+	MaxPD           int
+	MaxReads        int  // READs and atomics a queue pair may have outstanding
+	MaxDestReads    int  // and may serve at a time
+	Atomics         bool // compare-and-swap and fetch-and-add work
+	CompVectors     int
+	PageSizes       uint64 // bit n: pages of 2^n bytes
+}
