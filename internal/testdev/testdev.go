@@ -1,0 +1,21 @@
+// Package testdev tells tests which RDMA device of this host they may use.
+package testdev
+
+import (
+	"os"
+	"testing"
+)
+
+// Env is the environment variable that names the device, as "rxe0".
+const Env = "RDMA_DEVICE"
+
+// Name gives the device to test on. Without one it skips the test and says how
+// to get one.
+func Name(t testing.TB) string {
+	t.Helper()
+	name := os.Getenv(Env)
+	if name == "" {
+		t.Skipf("%s is not set: `make test` runs this test on an rxe device in a virtual machine; set it to use a device of this host", Env)
+	}
+	return name
+}
