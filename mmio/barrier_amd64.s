@@ -1,0 +1,31 @@
+#include "textflag.h"
+
+// func WriteBarrier()
+// Stores to write-back memory are seen in program order; the call keeps the
+// compiler from moving any across.
+TEXT ·WriteBarrier(SB), NOSPLIT, $0-0
+	RET
+
+// func ReadBarrier()
+TEXT ·ReadBarrier(SB), NOSPLIT, $0-0
+	LFENCE
+	RET
+
+// func FlushWriteCombining()
+TEXT ·FlushWriteCombining(SB), NOSPLIT, $0-0
+	SFENCE
+	RET
+
+// func Store64(p *uint64, v uint64)
+TEXT ·Store64(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ v+8(FP), BX
+	MOVQ BX, (AX)
+	RET
+
+// func Store32(p *uint32, v uint32)
+TEXT ·Store32(SB), NOSPLIT, $0-12
+	MOVQ p+0(FP), AX
+	MOVL v+8(FP), BX
+	MOVL BX, (AX)
+	RET
