@@ -1,0 +1,103 @@
+package judge
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/byteexpress/byteexpress/internal/testdev"
+)
+
+// marker starts each line that the testing package itself writes under
+// -test.v=test2json, so that what a test prints cannot pass for a result
+// (go doc cmd/test2json).
+const marker = "\x16"
+
+var (
+	resultLine = regexp.MustCompile(`^( *)--- (PASS|FAIL|SKIP): (\S+) \(`)
+	nameLine   = regexp.MustCompile(`^=== (RUN|CONT|NAME|PAUSE) +(\S*)`)
+)
+
+// tests reads the output of one test binary.
+type tests struct {
+	current  string              // the test that writes at the moment
+	logs     map[string][]string // what each test wrote, by its full name
+	onDevice map[string]bool     // top-level tests that asked for the device
+	passed   []string
+	failed   []string
+	skipped  []string // with subtests
+	pass     bool     // the binary's last word
+}
+
+func (t *tests) line(text string) {
+	// What a test printed without a newline stands before the marker.
+	plain, framed, _ := strings.Cut(text, marker)
+	if plain != "" {
+		if t.logs == nil {
+			t.logs, t.onDevice = map[string][]string{}, map[string]bool{}
+		}
+		t.logs[t.current] = append(t.logs[t.current], plain)
+		if strings.Contains(plain, testdev.Mark) {
+			t.onDevice[top(t.current)] = true
+		}
+	}
+	switch framed {
+	case "PASS":
+		t.pass = true
+	case "FAIL":
+		t.pass = false
+	}
+	if m := nameLine.FindStringSubmatch(framed); m != nil {
+		t.current = m[2]
+		if m[1] == "PAUSE" {
+			t.current = ""
+		}
+		return
+	}
+	if m := resultLine.FindStringSubmatch(framed); m != nil {
+		t.current = m[3]
+		switch m[2] {
+		case "FAIL":
+			t.failed = append(t.failed, m[3])
+		case "SKIP":
+			t.skipped = append(t.skipped, m[3])
+		case "PASS":
+			if top(m[3]) == m[3] {
+				t.passed = append(t.passed, m[3])
+			}
+		}
+	}
+}
+
+// top is the test that a subtest belongs to.
+func top(name string) string {
+	name, _, _ = strings.Cut(name, "/")
+	return name
+}
+
+func (t *tests) finish(r *Result) {
+	r.Passed = t.passed
+	for _, name := range t.passed {
+		if t.onDevice[name] {
+			r.OnDevice++
+		}
+	}
+	for _, name := range t.failed {
+		r.Problems = append(r.Problems, "test failed: "+name)
+	}
+	for _, name := range t.skipped {
+		if top(name) == name {
+			r.Skipped = append(r.Skipped, name)
+		}
+		if slices.ContainsFunc(t.logs[name], func(l string) bool { return strings.Contains(l, testdev.Env) }) {
+			r.Problems = append(r.Problems, fmt.Sprintf("test %s was skipped for want of %s", name, testdev.Env))
+		}
+	}
+	if r.OnDevice == 0 {
+		r.Problems = append(r.Problems, fmt.Sprintf("no test passed that uses the device (%d passed in all)", len(t.passed)))
+	}
+	if !t.pass {
+		r.Problems = append(r.Problems, "the test binary did not end with PASS")
+	}
+}

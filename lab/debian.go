@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// tool is a program of this host, or another file by its whole path, with the Debian
+// package that has it.
+type tool struct{ program, pkg string }
+
+func (t tool) there() bool {
+	if filepath.IsAbs(t.program) {
+		_, err := os.Stat(t.program)
+		return err == nil
+	}
+	_, err := exec.LookPath(t.program)
+	return err == nil
+}
+
+// need makes sure that the tools are there: on Debian, root gets them installed.
+func need(ctx context.Context, tools []tool) error {
+	var programs, pkgs []string
+	for _, t := range tools {
+		if !t.there() {
+			programs = append(programs, t.program)
+			pkgs = append(pkgs, t.pkg)
+		}
+	}
+	if len(programs) == 0 {
+		return nil
+	}
+	slices.Sort(pkgs)
+	pkgs = slices.Compact(pkgs)
+	if _, err := exec.LookPath("apt-get"); err != nil || os.Geteuid() != 0 {
+		return errors.Errorf("%s: not found: install what Debian calls %s (there: apt-get install %[2]s), or name a device of this host with RDMA_DEVICE=",
+			strings.Join(programs, ", "), strings.Join(pkgs, " "))
+	}
+	fmt.Printf("lab: installing %s\n", strings.Join(pkgs, " "))
+	install := append([]string{"install", "-y", "--no-install-recommends"}, pkgs...)
+	if _, err := aptGet(ctx, install...); err == nil {
+		return nil
+	}
+	// The package lists may be missing or too old.
+	if _, err := aptGet(ctx, "update"); err != nil {
+		return err
+	}
+	_, err := aptGet(ctx, install...)
+	return err
+}
+
+func aptGet(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "apt-get", args...)
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
+	return output(cmd)
+}
+
+// archive is a Debian suite as apt sees it: through a private configuration, so
+// that neither the machine's own sources nor its lists are touched and its own suite
+// does not matter.
+type archive struct {
+	dir     string // holds the lists and what is downloaded
+	options []string
+}
+
+const (
+	mirror   = "http://deb.debian.org"
+	security = "http://deb.debian.org/debian-security"
+	keyring  = "/usr/share/keyrings/debian-archive-keyring.gpg"
+)
+
+// newArchive makes the configuration for one suite and architecture in dir.
+func newArchive(dir, suite, arch string) (archive, error) {
+	a := archive{dir: dir}
+	lines := fmt.Sprintf("deb [signed-by=%s arch=%s] %s/debian %s main\n", keyring, arch, mirror, suite)
+	if suite != "sid" {
+		lines += fmt.Sprintf("deb [signed-by=%s arch=%s] %s %s-security main\n", keyring, arch, security, suite)
+	}
+	for _, d := range []string{"state/lists/partial", "cache/archives/partial"} {
+		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
+			return a, err
+		}
+	}
+	sources := filepath.Join(dir, "sources.list")
+	if err := os.WriteFile(sources, []byte(lines), 0o644); err != nil {
+		return a, err
+	}
+	for _, o := range []string{
+		"Dir::Etc::SourceList=" + sources, "Dir::Etc::SourceParts=/dev/null",
+		"Dir::State=" + filepath.Join(dir, "state"), "Dir::State::status=/dev/null",
+		"Dir::Cache=" + filepath.Join(dir, "cache"),
+		"APT::Architecture=" + arch, "APT::Architectures=" + arch, "APT::Sandbox::User=root",
+		"Acquire::Languages=none", "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false",
+	} {
+		a.options = append(a.options, "-o", o)
+	}
+	return a, nil
+}
+
+func (a archive) update(ctx context.Context) error {
+	_, err := aptGet(ctx, append(slices.Clone(a.options), "update")...)
+	return err
+}
+
+// depends lists the packages that a package of the archive depends on.
+func (a archive) depends(ctx context.Context, pkg string) ([]string, error) {
+	args := append(slices.Clone(a.options), "depends", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances", pkg)
+	out, err := output(exec.CommandContext(ctx, "apt-cache", args...))
+	var names []string
+	for l := range strings.Lines(out) {
+		if _, name, ok := strings.Cut(l, "Depends: "); ok {
+			names = append(names, strings.TrimSpace(name))
+		}
+	}
+	return names, err
+}
+
+// unpack downloads a package and unpacks it in root. It installs nothing.
+func (a archive) unpack(ctx context.Context, pkg, root string) error {
+	dir, err := os.MkdirTemp(a.dir, "deb-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	cmd := exec.CommandContext(ctx, "apt-get", append(slices.Clone(a.options), "download", pkg)...)
+	cmd.Dir = dir
+	if _, err := output(cmd); err != nil {
+		return err
+	}
+	debs, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if err == nil && len(debs) != 1 {
+		err = errors.Errorf("apt-get download %s: %d files", pkg, len(debs))
+	}
+	if err != nil {
+		return err
+	}
+	_, err = output(exec.CommandContext(ctx, "dpkg-deb", "-x", debs[0], root))
+	return err
+}

@@ -1,0 +1,27 @@
+// Lab runs the tests that need an RDMA device, and two-process scenarios, on a real
+// Linux kernel: Debian's stock kernel in a small virtual machine (QEMU, no KVM
+// needed) with an rxe device (software RoCE) named rxe0.
+//
+//	go run ./lab                                      every suite and scenario
+//	go run ./lab -suites ./provider/rxe -run TestX -v one suite, some of its tests, with their output
+//	go run ./lab -scenarios bebench                   the scenarios whose name matches
+//	go run ./lab -list                                what there is
+//
+// A suite is a package with tests that take their device from internal/testdev. Its
+// tests are built as a static binary and run in the guest as root, in a directory
+// with the package's testdata, with RDMA_DEVICE=rxe0 and Debian's ibverbs-utils,
+// rdmacm-utils, perftest and strace in PATH as peers. It passes only if at least one
+// test that uses the device passed, none failed and none was skipped for want of a
+// device; whatever does not report back from the guest has failed.
+//
+// On Debian, root gets what is missing by apt-get install; others are told what to
+// install. The kernel is downloaded and unpacked in the cache directory, never
+// installed. Environment:
+//
+//	KERNEL, MODULES  another kernel: its image (vmlinuz) and its module directory (lib/modules/VERSION)
+//	RDMA_DEVICE      run on this device of this host instead of a virtual machine
+//	LAB_CACHE        cache directory, .cache/lab in the repository by default
+//
+// The exit status is 0 when all is well, 1 when something failed, 2 when the lab
+// could not be set up.
+package main

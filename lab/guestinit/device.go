@@ -1,0 +1,69 @@
+//go:build linux
+
+package main
+
+import (
+	"net"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/vishvananda/netlink"
+
+	"github.com/byteexpress/byteexpress/internal/lab/runner"
+)
+
+// The network interface below the rxe device. An MTU of 4200 leaves room for RoCE's
+// headers above the largest RDMA MTU, 4096; a MAC address and an IPv4 address make
+// the device's GIDs 0 and 1.
+const (
+	netdev    = "dummy0" // the dummy module makes it
+	address   = "10.9.0.1/24"
+	mtu       = 4200
+	readyWait = 20 * time.Second
+)
+
+var mac = net.HardwareAddr{0x02, 0x00, 0x0a, 0x09, 0x00, 0x01}
+
+// addDevice brings the loopback and the dummy interface up, adds the rxe device to
+// the latter and waits until it can be used. It gives the index of its IPv4 GID.
+func addDevice(name string) (gid int, err error) {
+	lo, err := netlink.LinkByName("lo")
+	if err == nil {
+		err = netlink.LinkSetUp(lo)
+	}
+	if err != nil {
+		return 0, errors.Wrap(err, "interface lo")
+	}
+	if err := dummyUp(); err != nil {
+		return 0, errors.Wrapf(err, "interface %s", netdev)
+	}
+	if err := netlink.RdmaLinkAdd(name, "rxe", netdev); err != nil {
+		return 0, errors.Wrapf(err, "rxe device %s on %s", name, netdev)
+	}
+	for end := time.Now().Add(readyWait); ; time.Sleep(20 * time.Millisecond) {
+		if gid, err = runner.IPv4GID(name); err == nil || time.Now().After(end) {
+			return gid, err
+		}
+	}
+}
+
+func dummyUp() error {
+	link, err := netlink.LinkByName(netdev)
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetHardwareAddr(link, mac); err != nil {
+		return err
+	}
+	if err := netlink.LinkSetMTU(link, mtu); err != nil {
+		return err
+	}
+	addr, err := netlink.ParseAddr(address)
+	if err != nil {
+		return err
+	}
+	if err := netlink.AddrAdd(link, addr); err != nil {
+		return err
+	}
+	return netlink.LinkSetUp(link)
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/byteexpress/byteexpress/internal/lab/plan"
+	"github.com/byteexpress/byteexpress/internal/lab/runner"
+)
+
+// runHost runs the options' items on an RDMA device of this host.
+func runHost(ctx context.Context, o options) error {
+	gid, err := runner.IPv4GID(o.device)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp("", "byteexpress-lab-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if _, err := buildPrograms(ctx, dir, runtime.GOARCH); err != nil {
+		return err
+	}
+	built, err := buildSuites(ctx, dir, runtime.GOARCH, o.suites)
+	if err != nil {
+		return err
+	}
+	p := plan.Plan{Nonce: rand.Text(), Device: o.device}
+	for _, s := range built {
+		p.Items = append(p.Items, suiteItem(s, s.file, filepath.Dir(s.testdata), o))
+	}
+	for _, s := range o.scenarios {
+		p.Items = append(p.Items, scenarioItem(s, o))
+	}
+	if err := os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
+		return err
+	}
+	v := newView(p, o.verbose)
+	pr, pw := io.Pipe()
+	go func() {
+		out := plan.NewWriter(pw, p.Nonce)
+		out.Send(plan.Record{Kind: plan.Boot, Text: strings.TrimSpace(runtime.GOOS + " " + runtime.GOARCH)})
+		out.Send(plan.Record{Kind: plan.Ready, Text: fmt.Sprintf("%s, GID index %d", o.device, gid)})
+		r := runner.Runner{Out: out, Device: o.device, GID: gid, Env: os.Environ()}
+		for _, it := range p.Items {
+			r.Run(ctx, it)
+		}
+		out.Send(plan.Record{Kind: plan.Done})
+		pw.Close()
+	}()
+	eachLine(pr, v.report)
+	return v.finish(ctx.Err())
+}

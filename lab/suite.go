@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/internal/lab/plan"
+)
+
+// suites are the packages with tests for a device.
+var suites = []string{
+	"./internal/lab/runner",
+}
+
+const (
+	module  = "github.com/byteexpress/byteexpress"
+	testdev = module + "/internal/testdev"
+)
+
+// pickSuites gives the suites that the flags -suites and -scenarios ask for.
+func pickSuites(asked, scenarios string) []string {
+	switch {
+	case asked == "none" || asked == "" && scenarios != "":
+		return nil
+	case asked == "":
+		return suites
+	}
+	return strings.Split(asked, ",")
+}
+
+// binary is a program built for the guest.
+type binary struct {
+	name     string // the suite's path in the repository, as "provider/rxe"
+	file     string // on this host
+	testdata string // the package's test data on this host, "" for none
+}
+
+// buildSuites builds the suites' test binaries in dir.
+func buildSuites(ctx context.Context, dir, goarch string, pkgs []string) ([]binary, error) {
+	var out []binary
+	for _, pkg := range pkgs {
+		b, err := buildSuite(ctx, dir, goarch, pkg)
+		if err != nil {
+			return nil, errors.Wrapf(err, "suite %s", pkg)
+		}
+		out = append(out, b)
+	}
+	return out, nil
+}
+
+func buildSuite(ctx context.Context, dir, goarch, pkg string) (binary, error) {
+	found, err := golang(ctx, goarch, "list", "-f", "{{.ImportPath}} {{.Dir}}", pkg)
+	if err != nil {
+		return binary{}, err
+	}
+	importPath, src, _ := strings.Cut(strings.TrimSpace(found), " ")
+	if strings.Contains(src, "\n") {
+		return binary{}, errors.New("several packages: name them one by one")
+	}
+	deps, err := golang(ctx, goarch, "list", "-deps", "-test", pkg)
+	if err != nil {
+		return binary{}, err
+	}
+	if !strings.Contains("\n"+deps, "\n"+testdev+"\n") {
+		return binary{}, errors.New("no tests for a device: none of its tests imports internal/testdev")
+	}
+	b := binary{name: strings.TrimPrefix(importPath, module+"/")}
+	b.file = filepath.Join(dir, strings.ReplaceAll(b.name, "/", "-")+".test")
+	if _, err := golang(ctx, goarch, "test", "-c", "-ldflags=-s -w", "-o", b.file, pkg); err != nil {
+		return binary{}, err
+	}
+	if data := filepath.Join(src, "testdata"); isDir(data) {
+		b.testdata = data
+	}
+	return b, nil
+}
+
+// buildProgram builds a command of the module in dir.
+func buildProgram(ctx context.Context, dir, goarch, pkg string) (binary, error) {
+	b := binary{name: path.Base(pkg), file: filepath.Join(dir, path.Base(pkg))}
+	_, err := golang(ctx, goarch, "build", "-ldflags=-s -w", "-o", b.file, pkg)
+	return b, err
+}
+
+// golang runs the go command for a static program and gives its output.
+func golang(ctx context.Context, goarch string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+goarch)
+	return output(cmd)
+}
+
+// output runs a command; its error carries what the command said.
+func output(cmd *exec.Cmd) (string, error) {
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		err = errors.Errorf("%s: %v: %s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	return string(out), err
+}
+
+func isDir(name string) bool {
+	st, err := os.Stat(name)
+	return err == nil && st.IsDir()
+}
+
+// suiteItem is a suite's item of the plan; file and dir are where it runs.
+func suiteItem(b binary, file, dir string, o options) plan.Item {
+	argv := []string{
+		file, "-test.v=test2json", fmt.Sprintf("-test.count=%d", o.count),
+		"-test.timeout=" + (o.limit - o.limit/10).String(),
+	}
+	if o.run != "" {
+		argv = append(argv, "-test.run="+o.run)
+	}
+	return plan.Item{
+		Name: b.name, Tests: true, Limit: o.limit,
+		Procs: []plan.Proc{{Role: "test", Argv: argv, Dir: dir}},
+	}
+}
