@@ -7,9 +7,10 @@ import "fmt"
 type QPNum uint32
 
 // Flags tell which optional fields of a [Completion] are valid. The values are
-// those of enum ib_uverbs_wc_flags.
+// those of enum ibv_wc_flags in libibverbs/verbs.h.
 type Flags uint8
 
+// The flags of a receive's completion.
 const (
 	HasGRH        Flags = 1 << 0 // the message came with a global routing header
 	HasImm        Flags = 1 << 1 // Imm is valid

@@ -3,19 +3,23 @@ package cq
 import "fmt"
 
 // Opcode says which kind of work request completed. The values are those of
-// enum ib_uverbs_wc_opcode; the receive kinds have bit 7 set. It is meaningful
+// enum ibv_wc_opcode in libibverbs/verbs.h; the send kinds are also those of enum
+// ib_uverbs_wc_opcode in rdma/ib_user_verbs.h. The receive kinds have bit 7 set. It is meaningful
 // only in a completion with status [Success]: tell sends from receives of a
 // failed one by your own book-keeping (the work request's ID).
 type Opcode uint8
 
+// What completed. A SEND with immediate completes as Send at its sender and as
+// Recv with the flag HasImm at its receiver; a WRITE with immediate as Write and
+// as RecvWriteWithImm.
 const (
 	Send             Opcode = 0
 	Write            Opcode = 1
 	Read             Opcode = 2
 	CompareSwap      Opcode = 3
 	FetchAdd         Opcode = 4
-	BindMW           Opcode = 5
-	LocalInvalidate  Opcode = 6
+	BindMW           Opcode = 5 // not posted by this module
+	LocalInvalidate  Opcode = 6 // not posted by this module
 	Recv             Opcode = 128
 	RecvWriteWithImm Opcode = 129
 )

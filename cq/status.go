@@ -3,8 +3,8 @@ package cq
 import "fmt"
 
 // Status is the outcome of a work request. The values are those of enum
-// ib_uverbs_wc_status (rdma/ib_user_ioctl_verbs.h, ibv_wc_status in
-// libibverbs). A Status other than [Success] is an error: errors.Is compares
+// ibv_wc_status in libibverbs/verbs.h, which are the kernel's enum ib_wc_status. A
+// Status other than [Success] is an error: errors.Is compares
 // the code.
 type Status uint32
 

@@ -9,6 +9,8 @@ import (
 // enum ib_uverbs_access_flags in rdma/ib_user_ioctl_verbs.h.
 type Access uint32
 
+// The access flags. Without any of them a region can be read by this host's NIC:
+// enough for the source of SENDs and WRITEs.
 const (
 	// LocalWrite lets this host's NIC write to the region: needed for receive
 	// buffers, READ targets and atomic results.

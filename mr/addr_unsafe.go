@@ -6,5 +6,8 @@ import "unsafe"
 // It is 0 for a slice without storage. The number does not keep b alive: b must
 // be memory from mmap.
 func Addr(b []byte) uint64 {
+	if cap(b) == 0 {
+		return 0
+	}
 	return uint64(uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 }

@@ -17,7 +17,9 @@ type LKey uint32
 type RKey uint32
 
 // Region is a registered range of memory. It is a plain value; it stays valid
-// until the [Registrar] that made it deregisters it.
+// until the [Registrar] that made it deregisters it. Posting with a region that
+// was deregistered, or of another protection domain, is refused by the device: by
+// an error completion, not by the post.
 type Region struct {
 	Addr   uint64 // first byte, as this process and its peers address it
 	Length uint64 // bytes

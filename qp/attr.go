@@ -11,6 +11,8 @@ import (
 // enum ib_qp_attr_mask in the kernel's rdma/ib_verbs.h.
 type AttrMask uint32
 
+// One bit for each field of [Attr] that a step may set. The bits that are left out
+// (Q_Key, alternate path, path migration, capacities) do not apply here.
 const (
 	MaskState        AttrMask = 1 << 0
 	MaskCurState     AttrMask = 1 << 1

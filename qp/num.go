@@ -29,6 +29,7 @@ func (p PSN) Less(q PSN) bool { return p.Sub(q) < 0 }
 // 4096. The zero value is no MTU.
 type MTU uint8
 
+// The five path MTUs, by their payload bytes a packet.
 const (
 	MTU256  MTU = 1
 	MTU512  MTU = 2

@@ -38,10 +38,12 @@ type Path struct {
 
 	// Agreed on: the minimum of both sides.
 	MTU          MTU
-	MaxReads     uint8 // READs and atomics outstanding from us
+	MaxReads     uint8 // READs and atomics outstanding from us; 0: none can be posted
 	MaxDestReads uint8 // and from the peer
 
-	// Path quality; 0 takes the default. NoRNRRetry and NoRetry ask for none.
+	// Path quality; 0 takes the default. NoRNRRetry and NoRetry ask for no retry. To
+	// wait for an acknowledgement for ever, or for the longest RNR timer, both
+	// encoded as 0, call Modify yourself.
 	AckTimeout   AckTimeout
 	RetryCount   uint8
 	RNRRetry     uint8

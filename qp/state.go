@@ -5,6 +5,7 @@ import "fmt"
 // State is a queue pair's state. The values are those of enum ib_qp_state.
 type State uint8
 
+// The states of a queue pair, with what each newly allows.
 const (
 	Reset State = 0
 	Init  State = 1 // receives may be posted
@@ -55,27 +56,36 @@ var transitions = []transition{
 	{SQD, SQD, MaskState, MaskPKeyIndex | MaskPort | MaskAccess | MaskRNRTimer | MaskAV | MaskAckTimeout | MaskRetryCount | MaskRNRRetry | MaskMaxReads | MaskMaxDestReads},
 }
 
-// CheckTransition reports whether an RC queue pair may go from one state to
-// another with exactly these attributes. The error names both states and the
-// attributes that are missing or not allowed.
-func CheckTransition(from, to State, mask AttrMask) error {
-	if to == Reset || to == Err {
-		if mask&^(MaskState|MaskCurState) != 0 {
-			return fmt.Errorf("%w: %v to %v: attributes not allowed: %v", ErrTransition, from, to, mask&^(MaskState|MaskCurState))
-		}
-		return nil
+// find gives the transition from one state to another. RESET can be reached from
+// every state, ERR from every state but RESET, and neither takes attributes.
+func find(from, to State) (transition, bool) {
+	if from <= Err && (to == Reset || to == Err && from != Reset) {
+		return transition{from, to, MaskState, 0}, true
 	}
 	for _, t := range transitions {
-		if t.from != from || t.to != to {
-			continue
+		if t.from == from && t.to == to {
+			return t, true
 		}
-		if missing := t.must &^ mask; missing != 0 {
-			return fmt.Errorf("%w: %v to %v: attributes missing: %v", ErrTransition, from, to, missing)
-		}
-		if extra := mask &^ (t.must | t.allowed); extra != 0 {
-			return fmt.Errorf("%w: %v to %v: attributes not allowed: %v", ErrTransition, from, to, extra)
-		}
-		return nil
 	}
-	return fmt.Errorf("%w: an RC queue pair cannot go from %v to %v", ErrTransition, from, to)
+	return transition{}, false
+}
+
+// CheckTransition reports whether an RC queue pair may go from one state to
+// another with exactly these attributes. The error wraps [ErrTransition] and names
+// both states and the attributes that are missing or not allowed.
+//
+// It is as strict as the kernel: a queue pair in RESET cannot go to ERR. It has
+// nothing to flush; close it.
+func CheckTransition(from, to State, mask AttrMask) error {
+	t, ok := find(from, to)
+	if !ok {
+		return fmt.Errorf("%w: an RC queue pair cannot go from %v to %v", ErrTransition, from, to)
+	}
+	if missing := t.must &^ mask; missing != 0 {
+		return fmt.Errorf("%w: %v to %v: attributes missing: %v", ErrTransition, from, to, missing)
+	}
+	if extra := mask &^ (t.must | t.allowed); extra != 0 {
+		return fmt.Errorf("%w: %v to %v: attributes not allowed: %v", ErrTransition, from, to, extra)
+	}
+	return nil
 }

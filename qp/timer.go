@@ -8,17 +8,19 @@ type AckTimeout uint8
 
 // Duration is the timeout, 0 for "never".
 func (t AckTimeout) Duration() time.Duration {
+	t &= 31
 	if t == 0 {
 		return 0
 	}
-	return 4096 * time.Nanosecond << (t & 31)
+	return 4096 * time.Nanosecond << t
 }
 
 // RNRTimer is the minimum wait after a receiver-not-ready answer in the verbs
 // encoding, 5 bits (IBTA 1.4, table 45).
 type RNRTimer uint8
 
-// rnrMicros is the table of the specification, in microseconds.
+// rnrMicros is the table of the specification, in microseconds. Value 0 is the
+// longest wait, not none.
 var rnrMicros = [32]int64{
 	655360, 10, 20, 30, 40, 60, 80, 120, 160, 240, 320, 480, 640, 960, 1280, 1920,
 	2560, 3840, 5120, 7680, 10240, 15360, 20480, 30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520,

@@ -10,6 +10,7 @@ import (
 // ib_uverbs_wr_opcode.
 type Opcode uint8
 
+// The operations of a reliable connection.
 const (
 	Write        Opcode = 0 // one-sided; the peer is not told
 	WriteWithImm Opcode = 1 // WRITE, then a completion with the immediate at the peer; takes one of its receives
@@ -50,9 +51,11 @@ func (o Opcode) HasImm() bool { return o == WriteWithImm || o == SendWithImm }
 // ConsumesRecv reports whether the request takes one of the peer's receives.
 func (o Opcode) ConsumesRecv() bool { return o == Send || o == SendWithImm || o == WriteWithImm }
 
-// SendFlags modify a send request. The values are those of enum ib_uverbs_send_flags.
+// SendFlags modify a send request. The values are those of enum ibv_send_flags in
+// libibverbs/verbs.h.
 type SendFlags uint8
 
+// The send flags.
 const (
 	Fence     SendFlags = 1 << 0 // start after all earlier READs and atomics finished
 	Signaled  SendFlags = 1 << 1 // report success too, not only failure
@@ -81,7 +84,7 @@ type SendWR struct {
 	CompareAdd uint64 // CompareSwap: expected value; FetchAdd: summand
 	Swap       uint64 // CompareSwap: new value
 	SGEs       []SGE  // local memory; must be empty with the Inline flag
-	Inline     []byte // with the Inline flag: the payload, from any memory
+	Inline     []byte // the payload, from any memory, with the Inline flag; ignored without it
 }
 
 // Length is the number of payload bytes of the request.

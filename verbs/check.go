@@ -12,7 +12,10 @@ func (a *DeviceAttr) CheckCQ(c CQConfig) error {
 	if err := within("CQ entries", c.Entries, 1, a.MaxCQE); err != nil {
 		return err
 	}
-	return within("completion vector", c.Vector, 0, max(a.CompVectors, 1)-1)
+	if vectors := max(a.CompVectors, 1); c.Vector < 0 || c.Vector >= vectors {
+		return fmt.Errorf("%w: completion vector %d, must be 0 to %d", ErrLimit, c.Vector, vectors-1)
+	}
+	return nil
 }
 
 // CheckQP reports whether a device with these limits can make such a queue pair.

@@ -18,6 +18,7 @@ type DeviceInfo struct {
 
 // Device is an RDMA device that has not been opened yet.
 type Device interface {
+	// Info names the device, without asking it.
 	Info() DeviceInfo
 	// Open gives a context of its own: objects of different contexts do not mix.
 	Open() (Context, error)
@@ -25,6 +26,7 @@ type Device interface {
 
 // Context is an opened device. Its methods may be called from any goroutine.
 type Context interface {
+	// Info names the device, without asking it.
 	Info() DeviceInfo
 	// Attr asks for the device's limits.
 	Attr() (DeviceAttr, error)

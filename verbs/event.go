@@ -10,6 +10,9 @@ import (
 // EventType is the kind of an asynchronous event (enum ib_event_type).
 type EventType uint8
 
+// The events of enum ib_event_type, by their standard names. A device reports
+// those of the objects that it has: shared receive queues, path migration and
+// subnet management are not used by this module.
 const (
 	EventCQError          EventType = 0
 	EventQPFatal          EventType = 1

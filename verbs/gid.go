@@ -27,11 +27,11 @@ func (g GID) String() string { return netip.AddrFrom16(g).String() }
 // MarshalText makes the GID its String.
 func (g GID) MarshalText() ([]byte, error) { return []byte(g.String()), nil }
 
-// UnmarshalText reads what String writes.
+// UnmarshalText reads what String writes, and plain IPv4 addresses.
 func (g *GID) UnmarshalText(b []byte) error {
 	a, err := netip.ParseAddr(string(b))
 	if err != nil || a.Zone() != "" {
-		return fmt.Errorf("GID %q is not an IPv6 address", b)
+		return fmt.Errorf("GID %q is neither an IPv6 nor an IPv4 address", b)
 	}
 	*g = GID(a.As16())
 	return nil
@@ -40,6 +40,7 @@ func (g *GID) UnmarshalText(b []byte) error {
 // GIDType says which packets a GID is for (enum ib_uverbs_gid_type).
 type GIDType uint8
 
+// The GID types. Two ports can talk only by GIDs of the same type.
 const (
 	GIDInfiniBand GIDType = 0
 	GIDRoCEv1     GIDType = 1

@@ -9,6 +9,8 @@ import (
 // PortState is a port's logical state (enum ib_port_state).
 type PortState uint8
 
+// The port states. Only an ACTIVE port (or one that defers a failover) carries
+// packets.
 const (
 	PortDown        PortState = 1
 	PortInit        PortState = 2
@@ -37,6 +39,7 @@ func (s PortState) String() string {
 // LinkLayer is what a port speaks below the transport.
 type LinkLayer uint8
 
+// The link layers; on Ethernet the transport is RoCE, or iWARP.
 const (
 	LinkUnspecified LinkLayer = 0
 	LinkInfiniBand  LinkLayer = 1
