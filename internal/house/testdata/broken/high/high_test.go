@@ -1,0 +1,3 @@
+package high_test
+
+func Example() {}

@@ -1,0 +1,7 @@
+//go:build ignore
+
+package low
+
+import "example.org/m/core"
+
+var _ = core.X

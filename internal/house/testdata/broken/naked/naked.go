@@ -1,0 +1,2 @@
+// Package naked is in no row.
+package naked

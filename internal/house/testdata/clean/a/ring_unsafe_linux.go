@@ -1,0 +1,5 @@
+package a
+
+import "unsafe"
+
+const size = unsafe.Sizeof(0)

@@ -1,0 +1,5 @@
+package b
+
+import "unsafe"
+
+func ExampleCore() { _ = unsafe.Pointer(nil) }

@@ -1,0 +1,5 @@
+package b
+
+import "time"
+
+func run() { go Core(time.Duration(time.Now().UnixNano()), nil) }
