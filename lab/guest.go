@@ -50,7 +50,7 @@ func runGuest(ctx context.Context, o options) error {
 	fmt.Printf("lab: booting %s\n", filepath.Base(k.image))
 	ctx, cancel := context.WithTimeoutCause(ctx, o.total, errors.Errorf("the whole run took more than %v: see -timeout", o.total))
 	defer cancel()
-	v := newView(m.plan, o.verbose)
+	v := newView(m.plan, o)
 	err = boot(ctx, o, k, initrd, v.console, v.report)
 	return v.finish(err)
 }

@@ -42,7 +42,7 @@ func runHost(ctx context.Context, o options) error {
 	if err := os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		return err
 	}
-	v := newView(p, o.verbose)
+	v := newView(p, o)
 	pr, pw := io.Pipe()
 	go func() {
 		out := plan.NewWriter(pw, p.Nonce)

@@ -38,6 +38,7 @@ type options struct {
 	run       string
 	count     int
 	verbose   bool
+	json      bool
 	limit     time.Duration // for one item
 	total     time.Duration // for the virtual machine
 	kernel    string        // name in the table of kernels
@@ -58,6 +59,7 @@ func parse(args []string) (options, error) {
 	fs.StringVar(&o.run, "run", "", "`regexp` of the tests to run")
 	fs.IntVar(&o.count, "count", 1, "run each test this many times")
 	fs.BoolVar(&o.verbose, "v", false, "show all output, and the kernel's console")
+	fs.BoolVar(&o.json, "json", false, "print each test's end as an event of go test -json too")
 	fs.DurationVar(&o.limit, "limit", 3*time.Minute, "time limit of each suite and scenario")
 	fs.DurationVar(&o.total, "timeout", 10*time.Minute, "time limit of the virtual machine")
 	fs.StringVar(&o.kernel, "kernel", kernels[0].name, "kernel to run: see -list")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 
@@ -15,14 +16,15 @@ const keepLines = 60
 // view shows a run while it goes on and its verdict at the end.
 type view struct {
 	verbose bool
+	json    bool // results as events too, for internal/tally
 
 	mu     sync.Mutex
 	judge  *judge.Judge
 	kernel []string // the console's last lines
 }
 
-func newView(p plan.Plan, verbose bool) *view {
-	return &view{judge: judge.New(p), verbose: verbose}
+func newView(p plan.Plan, o options) *view {
+	return &view{judge: judge.New(p), verbose: o.verbose, json: o.json}
 }
 
 // console takes a line of the kernel's console.
@@ -66,6 +68,12 @@ func (v *view) finish(ended error) error {
 	good := len(problems) == 0
 	for _, r := range results {
 		good = v.result(r) && good
+		if v.json {
+			if err := writeEvents(os.Stdout, r); err != nil {
+				problems = append(problems, err.Error())
+				good = false
+			}
+		}
 	}
 	for _, p := range problems {
 		fmt.Println("FAIL  " + p)
