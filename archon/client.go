@@ -1,0 +1,173 @@
+package archon
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// DefaultMaxCalls is how many calls a connection may have outstanding when the
+// configuration does not say.
+const DefaultMaxCalls = 16384
+
+// ClientConfig sets a Client up. The zero value works. It is not changed after use.
+type ClientConfig struct {
+	// MaxCalls bounds the calls outstanding; 0: DefaultMaxCalls, which is what a
+	// server takes by default.
+	MaxCalls int
+}
+
+// Client calls the methods of the server at the other end of its socket. All
+// methods may be called from any goroutine.
+type Client struct {
+	sock  Socket
+	start time.Time     // deadlines count from here
+	done  chan struct{} // closed after the last callback
+	sends sync.Pool     // *clientSend
+
+	mu    sync.Mutex
+	calls callTable
+	err   error // why there are no more calls
+	timer *time.Timer
+	armed time.Duration // when the timer fires; 0: it is not running
+}
+
+// NewClient runs calls over sock, which is the client's from here on.
+func NewClient(sock Socket, cfg ClientConfig) *Client {
+	if cfg.MaxCalls <= 0 {
+		cfg.MaxCalls = DefaultMaxCalls
+	}
+	c := &Client{sock: sock, start: time.Now(), done: make(chan struct{})}
+	c.calls.limit = cfg.MaxCalls
+	c.sends.New = func() any {
+		s := &clientSend{client: c}
+		s.fn = s.sent
+		return s
+	}
+	sock.OnMessage(c.onMessage)
+	return c
+}
+
+// Dial connects to a server and gives a client on the connection.
+func Dial(ctx context.Context, t Transport, addr, service string, cfg ClientConfig) (*Client, error) {
+	sock, err := t.Dial(ctx, addr, service)
+	if err != nil {
+		return nil, errors.WithMessagef(err, "service %q at %s", service, addr)
+	}
+	return NewClient(sock, cfg), nil
+}
+
+// Alloc gives a buffer for a request whose payload has n bytes. It goes to Call or
+// Go, or back with Free.
+func (c *Client) Alloc(n int) (Buf, error) { return allocBuf(c.sock, n) }
+
+// Free gives back a request buffer that is not sent after all.
+func (c *Client) Free(b Buf) {
+	if b.raw != nil {
+		c.sock.Free(b.raw)
+	}
+}
+
+// Err is why the client makes no more calls; nil while it does.
+func (c *Client) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// Done is closed when the connection has ended and its last callback has run.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Close ends the connection. Outstanding calls end with Unavailable; their done
+// functions run before Close returns. It may be called from a callback and does
+// not wait for the socket's goroutines; Done tells.
+func (c *Client) Close() error {
+	err := c.sock.Close()
+	c.fail(errClosed)
+	return err
+}
+
+// fail ends all calls, now and later, with err. The first error stays.
+func (c *Client) fail(err error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err = err
+	calls := c.calls.takeAll()
+	if c.timer != nil {
+		c.timer.Stop()
+	}
+	c.mu.Unlock()
+	for _, call := range calls {
+		call.finish(Response{}, err)
+	}
+}
+
+// onMessage takes what the server sends. It runs on the socket's goroutine.
+func (c *Client) onMessage(b []byte, err error) {
+	if err != nil {
+		c.fail(&Error{Code: Unavailable, Message: "connection lost", Cause: err})
+		close(c.done)
+		return
+	}
+	h, err := parseHeader(b)
+	if err == nil && h.kind != kindResponse {
+		err = errors.Wrapf(ErrProtocol, "message of kind %d from a server", h.kind)
+	}
+	if err != nil {
+		c.sock.Free(b)
+		c.sock.Close()
+		c.fail(&Error{Code: Unavailable, Message: "response", Cause: err})
+		return
+	}
+	c.mu.Lock()
+	call := c.calls.take(h.id)
+	c.mu.Unlock()
+	switch {
+	case call == nil: // given up before: a late response
+		c.sock.Free(b)
+	case h.code == OK:
+		call.finish(Response{raw: b, sock: c.sock}, nil)
+	default:
+		e := &Error{Code: h.code, Message: string(b[HeaderSize+int(h.payload):]), Retryable: h.flags&flagRetryable != 0}
+		c.sock.Free(b)
+		call.finish(Response{}, e)
+	}
+}
+
+// arm makes the timer fire at a deadline, unless it fires earlier anyway. The
+// caller holds mu.
+func (c *Client) arm(now, deadline time.Duration) {
+	if c.armed != 0 && c.armed <= deadline || c.err != nil {
+		return
+	}
+	c.armed = deadline
+	if c.timer == nil {
+		c.timer = time.AfterFunc(deadline-now, c.expire)
+		return
+	}
+	c.timer.Reset(deadline - now)
+}
+
+// expire ends the calls whose deadline has passed. It runs on a timer's goroutine.
+func (c *Client) expire() {
+	for {
+		c.mu.Lock()
+		now := time.Since(c.start)
+		call := c.calls.takeExpired(now)
+		if call == nil {
+			c.armed = 0
+			if next, ok := c.calls.next(); ok {
+				c.arm(now, next)
+			}
+			c.mu.Unlock()
+			return
+		}
+		c.mu.Unlock()
+		call.finish(Response{}, errDeadline)
+	}
+}

@@ -1,0 +1,212 @@
+package archon
+
+import (
+	"context"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/pkg/errors"
+)
+
+// Handler answers a call. It reads call.Payload, writes the response into the
+// buffer of call.Alloc, if any, and returns nil; or it returns an error, best an
+// [*Error], which travels by its code and message.
+type Handler func(call *ServerCall) error
+
+// ServerConfig sets a Server up. The zero value works. It is not changed after use.
+type ServerConfig struct {
+	// Workers run the handlers that are not inline; 0: 4 a CPU.
+	Workers int
+	// Queue bounds the calls that wait for a worker, over all connections; more are
+	// refused with ResourceExhausted. 0: 4096.
+	Queue int
+	// MaxCalls bounds the calls of one connection that are not fully answered; more
+	// are refused, and a peer that goes on regardless is disconnected. 0:
+	// DefaultMaxCalls.
+	MaxCalls int
+	// MaxResponseBytes bounds the response buffers that wait for their peers, over
+	// all connections. A handler gets no more memory then, and its call is refused.
+	// 0: 1 GiB.
+	MaxResponseBytes int64
+	// OnPanic, if set, hears of handlers that panicked, with the stack. The call is
+	// answered with Internal either way.
+	OnPanic func(method string, value any, stack []byte)
+}
+
+// Server answers calls. Handlers are registered first; then any number of
+// goroutines may Serve.
+type Server struct {
+	cfg      ServerConfig
+	methods  methodTable
+	ctx      context.Context // ends at Close
+	cancel   context.CancelFunc
+	queue    chan *ServerCall
+	calls    sync.Pool    // *ServerCall
+	respSize atomic.Int64 // bytes of response buffers not yet sent
+	workers  sync.WaitGroup
+	attached sync.WaitGroup // one a connection, until its last callback
+
+	mu        sync.Mutex
+	started   bool
+	closed    bool
+	listeners map[Listener]struct{}
+	conns     map[*serverConn]struct{}
+}
+
+// ErrServerClosed is wrapped by what a closed server is asked for.
+var ErrServerClosed = errors.New("the server is closed")
+
+// NewServer makes a server without methods.
+func NewServer(cfg ServerConfig) *Server {
+	if cfg.Workers <= 0 {
+		cfg.Workers = 4 * runtime.GOMAXPROCS(0)
+	}
+	if cfg.Queue <= 0 {
+		cfg.Queue = 4096
+	}
+	if cfg.MaxCalls <= 0 {
+		cfg.MaxCalls = DefaultMaxCalls
+	}
+	if cfg.MaxResponseBytes <= 0 {
+		cfg.MaxResponseBytes = 1 << 30
+	}
+	s := &Server{cfg: cfg, listeners: map[Listener]struct{}{}, conns: map[*serverConn]struct{}{}}
+	s.calls.New = func() any {
+		call := &ServerCall{}
+		call.fn = call.sent
+		return call
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	return s
+}
+
+// Handle registers a handler that runs on a worker goroutine.
+func (s *Server) Handle(m Method, h Handler) error {
+	return s.register(&method{Method: m, handler: h})
+}
+
+// HandleInline registers a handler that runs on the goroutine that moves the
+// socket's bytes: for work so short that handing it over would cost more. It must
+// not block.
+func (s *Server) HandleInline(m Method, h Handler) error {
+	return s.register(&method{Method: m, handler: h, inline: true})
+}
+
+func (s *Server) register(m *method) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.started || s.closed:
+		return errors.Errorf("method %s: register methods before the server serves", m.name)
+	case m.handler == nil || m.name == "":
+		return errors.Errorf("method %q: a name and a handler are needed", m.name)
+	}
+	return s.methods.add(m)
+}
+
+// Serve accepts connections of l until ctx ends, l fails or the server is closed;
+// in the last case it gives nil. The caller closes l, unless Close did.
+func (s *Server) Serve(ctx context.Context, l Listener) error {
+	if err := s.begin(l); err != nil {
+		return err
+	}
+	defer func() {
+		s.mu.Lock()
+		delete(s.listeners, l)
+		s.mu.Unlock()
+	}()
+	for {
+		sock, err := l.Accept(ctx)
+		if err != nil {
+			if s.ctx.Err() != nil && errors.Is(err, net.ErrClosed) {
+				return nil
+			}
+			return errors.WithMessagef(err, "accept at %v", l.Addr())
+		}
+		s.ServeSocket(sock)
+	}
+}
+
+// ServeSocket answers the calls of one more connection, which is the server's from
+// here on. It returns at once.
+func (s *Server) ServeSocket(sock Socket) {
+	c := &serverConn{server: s, sock: sock}
+	if s.begin(nil) != nil {
+		sock.Close()
+		return
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		sock.Close()
+		return
+	}
+	s.conns[c] = struct{}{}
+	s.attached.Add(1)
+	s.mu.Unlock()
+	sock.OnMessage(c.onMessage)
+}
+
+// begin notes a listener and starts the workers the first time.
+func (s *Server) begin(l Listener) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return ErrServerClosed
+	}
+	if l != nil {
+		s.listeners[l] = struct{}{}
+	}
+	if s.started {
+		return nil
+	}
+	s.started = true
+	if !s.methods.needWorkers {
+		return nil
+	}
+	s.queue = make(chan *ServerCall, s.cfg.Queue)
+	for range s.cfg.Workers {
+		s.workers.Go(s.work)
+	}
+	return nil
+}
+
+func (s *Server) work() {
+	for call := range s.queue {
+		call.run()
+	}
+}
+
+// Close ends the listeners and connections at once, cancels the contexts of
+// running handlers and waits for them. It must not be called from a handler.
+func (s *Server) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	s.cancel()
+	for l := range s.listeners {
+		l.Close()
+	}
+	for c := range s.conns {
+		c.sock.Close()
+	}
+	s.mu.Unlock()
+	s.attached.Wait()
+	if s.queue != nil {
+		close(s.queue)
+	}
+	s.workers.Wait()
+	return nil
+}
+
+func (s *Server) detach(c *serverConn) {
+	s.mu.Lock()
+	delete(s.conns, c)
+	s.mu.Unlock()
+	s.attached.Done()
+}

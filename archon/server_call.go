@@ -1,0 +1,197 @@
+package archon
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+)
+
+// ServerCall is a call as its handler sees it. It must not be used after the
+// handler has returned.
+type ServerCall struct {
+	conn     *serverConn
+	method   *method
+	id       CallID
+	timeout  time.Duration // as received; 0: none
+	deadline time.Time     // set when the call is queued
+	request  []byte        // the whole message
+	response []byte        // the whole buffer, header first; nil: none yet
+	length   int           // bytes of response to send
+	payload  bool          // response came from Alloc
+	listed   bool          // conn.queued may refer to it
+	fn       func(error)   // sent, bound once
+
+	ctx      context.Context // made when asked for; under conn.mu, as the next two
+	end      context.CancelFunc
+	canceled bool
+}
+
+// Payload is the request, in the received buffer itself. It must not be used after
+// the handler has returned.
+func (call *ServerCall) Payload() []byte { return call.request[HeaderSize:] }
+
+// Method is what was called.
+func (call *ServerCall) Method() Method { return call.method.Method }
+
+// Alloc gives the response's payload: n bytes with any contents, in memory that the
+// transport sends as it is. A second Alloc replaces the first. Without one, the
+// response is empty.
+func (call *ServerCall) Alloc(n int) ([]byte, error) {
+	call.dropResponse()
+	s := call.conn.server
+	if used := s.respSize.Add(int64(n)); used > s.cfg.MaxResponseBytes {
+		s.respSize.Add(-int64(n))
+		return nil, Errorf(ResourceExhausted, "response of %d bytes, %d bytes wait to be sent and at most %d may: retry later",
+			n, used-int64(n), s.cfg.MaxResponseBytes)
+	}
+	b, err := allocBuf(call.conn.sock, n)
+	if err != nil {
+		s.respSize.Add(-int64(n))
+		return nil, err
+	}
+	call.response, call.length, call.payload = b.raw, len(b.raw), true
+	return b.Payload(), nil
+}
+
+func (call *ServerCall) dropResponse() {
+	if call.response == nil {
+		return
+	}
+	if call.payload {
+		call.conn.server.respSize.Add(int64(HeaderSize - len(call.response)))
+	}
+	call.conn.sock.Free(call.response)
+	call.response, call.length, call.payload = nil, 0, false
+}
+
+// Deadline is when the client stops waiting; ok is false when it never does.
+func (call *ServerCall) Deadline() (deadline time.Time, ok bool) {
+	if call.timeout == 0 {
+		return time.Time{}, false
+	}
+	if call.deadline.IsZero() {
+		call.deadline = time.Now().Add(call.timeout)
+	}
+	return call.deadline, true
+}
+
+// Context ends at the deadline, when the client gives the call up, when the
+// connection or the server closes, and when the handler returns. It costs
+// allocations, so short handlers do without.
+func (call *ServerCall) Context() context.Context {
+	deadline, ok := call.Deadline()
+	call.conn.mu.Lock()
+	defer call.conn.mu.Unlock()
+	if call.ctx == nil {
+		if ok {
+			call.ctx, call.end = context.WithDeadline(call.conn.server.ctx, deadline)
+		} else {
+			call.ctx, call.end = context.WithCancel(call.conn.server.ctx)
+		}
+		if call.canceled {
+			call.end()
+		}
+	}
+	return call.ctx
+}
+
+// cancel ends the context. The caller holds conn.mu.
+func (call *ServerCall) cancel() {
+	call.canceled = true
+	if call.end != nil {
+		call.end()
+	}
+}
+
+// run runs the handler and answers. It is called on a worker, or inline.
+func (call *ServerCall) run() {
+	var err error
+	if !call.deadline.IsZero() && !time.Now().Before(call.deadline) {
+		err = errExpired
+	} else {
+		err = call.handle()
+	}
+	call.reply(err)
+}
+
+// handle runs the handler; its panic becomes an error.
+func (call *ServerCall) handle() (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			if f := call.conn.server.cfg.OnPanic; f != nil {
+				f(call.method.name, v, debug.Stack())
+			}
+			err = Errorf(Internal, "handler of %s panicked: %v", call.method.name, v)
+		}
+	}()
+	return call.method.handler(call)
+}
+
+// reply ends the handler's part: the request is freed, and the answer posted.
+func (call *ServerCall) reply(err error) {
+	c := call.conn
+	if call.listed {
+		c.unlist(call)
+	}
+	if call.end != nil {
+		call.end()
+	}
+	h := header{kind: kindResponse, id: call.id}
+	var message string
+	if err != nil {
+		var retryable bool
+		h.code, message, retryable = status(err)
+		message = message[:min(len(message), maxDetail, max(0, c.sock.MaxMessage()-HeaderSize))]
+		if retryable {
+			h.flags = flagRetryable
+		}
+		call.dropResponse()
+	}
+	c.sock.Free(call.request)
+	call.request = nil
+	if call.response == nil {
+		b, err := allocBuf(c.sock, len(message))
+		if err != nil { // the client cannot be told: its connection ends, which it sees
+			call.finish()
+			c.sock.Close()
+			return
+		}
+		call.response, call.length = b.raw, len(b.raw)
+		copy(b.Payload(), message)
+	}
+	h.detail = uint32(len(message))
+	h.payload = uint32(call.length-HeaderSize) - h.detail
+	h.put(call.response)
+	c.post(call)
+}
+
+// sent ends the call: the answer's buffer is ours again, or gone with an error.
+func (call *ServerCall) sent(err error) {
+	if err != nil {
+		if call.payload {
+			call.conn.server.respSize.Add(int64(HeaderSize - len(call.response)))
+		}
+		call.response = nil
+	}
+	call.finish()
+}
+
+func (call *ServerCall) finish() {
+	c := call.conn
+	call.dropResponse()
+	c.open.Add(-1)
+	call.recycle()
+	if c.waiting.Load() {
+		c.flush()
+	}
+}
+
+// recycle frees what is left and puts the call into the pool.
+func (call *ServerCall) recycle() {
+	c := call.conn
+	if call.request != nil {
+		c.sock.Free(call.request)
+	}
+	*call = ServerCall{fn: call.fn}
+	c.server.calls.Put(call)
+}

@@ -1,0 +1,211 @@
+package archon
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// serverConn is one connection of a server.
+type serverConn struct {
+	server *Server
+	sock   Socket
+	open   atomic.Int64 // calls received and not yet fully answered
+
+	mu      sync.Mutex
+	closed  bool
+	queued  []*ServerCall // by the client's slot: calls at the workers, for cancel
+	backlog []*ServerCall // answers that the full send queue refused
+	retry   *time.Timer   // sends the backlog when no answer's end does
+	waiting atomic.Bool   // there is a backlog
+}
+
+// retryBacklog is how long refused answers wait when no other answer's completion
+// makes room earlier.
+const retryBacklog = time.Millisecond
+
+// onMessage takes what the client sends. It runs on the socket's goroutine.
+func (c *serverConn) onMessage(b []byte, err error) {
+	if err != nil {
+		c.gone()
+		return
+	}
+	h, err := parseHeader(b)
+	if err == nil && h.kind == kindResponse {
+		err = errors.Wrap(ErrProtocol, "response from a client")
+	}
+	switch {
+	case err != nil:
+		c.sock.Free(b)
+		c.sock.Close()
+	case h.kind == kindCancel:
+		c.sock.Free(b)
+		c.cancel(h.id)
+	default:
+		c.request(h, b)
+	}
+}
+
+// request starts a call, or refuses it.
+func (c *serverConn) request(h header, b []byte) {
+	call := c.server.calls.Get().(*ServerCall)
+	call.conn, call.id, call.request = c, h.id, b
+	call.method = c.server.methods.find(h.method)
+	call.timeout = h.timeout
+	switch c.admit(call) {
+	case admitted:
+		if call.method.inline {
+			call.run()
+			return
+		}
+		if h.timeout != 0 {
+			call.deadline = time.Now().Add(h.timeout)
+		}
+		select {
+		case c.server.queue <- call:
+		default:
+			call.reply(errQueue)
+		}
+	case unknownMethod:
+		call.reply(errNoMethod)
+	case tooManyCalls:
+		call.reply(errMaxCalls)
+	case abusive:
+		call.recycle()
+		c.sock.Close()
+	}
+}
+
+type admission uint8
+
+const (
+	admitted admission = iota
+	unknownMethod
+	tooManyCalls
+	abusive // does not heed refusals
+)
+
+// admit decides whether a call may run, and counts it unless it is abusive.
+func (c *serverConn) admit(call *ServerCall) admission {
+	limit := c.server.cfg.MaxCalls
+	open := int(c.open.Add(1))
+	switch {
+	case open > 2*limit:
+		c.open.Add(-1)
+		return abusive
+	case call.method == nil:
+		return unknownMethod
+	case open > limit || uint64(call.id.slot()) >= uint64(limit):
+		return tooManyCalls
+	case !call.method.inline:
+		c.list(call)
+	}
+	return admitted
+}
+
+// list makes the call known to cancel. The client may use a slot again as soon as
+// it has given its call up; the old call is no longer to be cancelled then.
+func (c *serverConn) list(call *ServerCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slot := int(call.id.slot())
+	for len(c.queued) <= slot {
+		c.queued = append(c.queued, nil)
+	}
+	c.queued[slot] = call
+	call.listed = true
+}
+
+// cancel ends the context of a call that the client gave up.
+func (c *serverConn) cancel(id CallID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slot := uint64(id.slot()); slot < uint64(len(c.queued)) {
+		if call := c.queued[slot]; call != nil && call.id == id {
+			call.cancel()
+		}
+	}
+}
+
+// unlist makes the call unknown to cancel.
+func (c *serverConn) unlist(call *ServerCall) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if slot := call.id.slot(); c.queued[slot] == call {
+		c.queued[slot] = nil
+	}
+}
+
+// gone ends the connection's calls: the last callback was received.
+func (c *serverConn) gone() {
+	c.mu.Lock()
+	c.closed = true
+	for _, call := range c.queued {
+		if call != nil {
+			call.cancel()
+		}
+	}
+	backlog := c.backlog
+	c.backlog = nil
+	if c.retry != nil {
+		c.retry.Stop()
+	}
+	c.mu.Unlock()
+	for _, call := range backlog {
+		call.sent(nil)
+	}
+	c.server.detach(c)
+}
+
+// post sends a call's answer, or keeps it for later when the send queue is full;
+// it tells whether there was room.
+func (c *serverConn) post(call *ServerCall) bool {
+	err := c.sock.Post(call.response[:call.length], call.fn)
+	if err == nil {
+		return true
+	}
+	if errors.Is(err, ErrQueueFull) && c.keep(call) {
+		return false
+	}
+	call.sent(nil) // refused for good, so the buffer is ours: the connection is ending
+	return true
+}
+
+// keep puts an answer into the backlog, unless the connection has ended.
+func (c *serverConn) keep(call *ServerCall) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return false
+	}
+	c.backlog = append(c.backlog, call)
+	c.waiting.Store(true)
+	if c.retry == nil {
+		c.retry = time.AfterFunc(retryBacklog, c.flush)
+	} else {
+		c.retry.Reset(retryBacklog)
+	}
+	return true
+}
+
+// flush posts what it can of the backlog. Answers have no order among them.
+func (c *serverConn) flush() {
+	for {
+		c.mu.Lock()
+		last := len(c.backlog) - 1
+		if last < 0 {
+			c.waiting.Store(false)
+			c.mu.Unlock()
+			return
+		}
+		call := c.backlog[last]
+		c.backlog[last] = nil
+		c.backlog = c.backlog[:last]
+		c.mu.Unlock()
+		if !c.post(call) {
+			return
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package archon
+
+import (
+	"context"
+	"net"
+
+	"github.com/pkg/errors"
+)
+
+// Socket is a connection that carries whole messages in order, reliably, and
+// says when it cannot. Its methods may be called from any goroutine; callbacks run
+// on the goroutine that moves the socket's bytes, one at a time for OnMessage, and
+// must not block.
+type Socket interface {
+	// Alloc gives a buffer of size bytes that Post can send without a copy, with
+	// any contents. It is the caller's.
+	Alloc(size int) ([]byte, error)
+	// Free gives back a buffer of Alloc or OnMessage, from any goroutine: the whole
+	// slice or a prefix of it.
+	Free(b []byte)
+	// Post queues b, from Alloc, or a prefix of it, to be sent. done is called once:
+	// with nil, b is the caller's again; with an error, b is gone and may not have
+	// arrived. If Post itself gives an error, b stays the caller's and done is not
+	// called; ErrQueueFull says that a later Post may succeed.
+	Post(b []byte, done func(error)) error
+	// OnMessage starts the delivery of messages to fn, which owns b and frees it.
+	// The last call has an error, and no message, and comes after Close as well.
+	// OnMessage is called once.
+	OnMessage(fn func(b []byte, err error))
+	// Close ends the socket at once; what was posted may be lost. It does not wait.
+	Close() error
+	// MaxMessage is the longest message that the peer takes, in bytes.
+	MaxMessage() int
+	// Service is the name that the dialer asked for.
+	Service() string
+}
+
+// Transport makes sockets.
+type Transport interface {
+	// Dial connects to the listener at addr. service names what is wanted there, 1
+	// to 255 bytes.
+	Dial(ctx context.Context, addr, service string) (Socket, error)
+	// Listen takes connections at addr, "host:port".
+	Listen(addr string) (Listener, error)
+}
+
+// Listener takes connections.
+type Listener interface {
+	// Accept gives the next connection. It returns ctx's error, or one that wraps
+	// net.ErrClosed after Close.
+	Accept(ctx context.Context) (Socket, error)
+	Addr() net.Addr
+	// Close ends the listener, and accepted sockets not.
+	Close() error
+}
+
+// ErrQueueFull is wrapped when a Post is refused for now.
+var ErrQueueFull = errors.New("the socket's send queue is full")
+
+// Buf is a message buffer whose payload lies behind the room for the header. The
+// zero Buf is none.
+type Buf struct {
+	raw []byte
+}
+
+// Payload is the part for the caller to fill.
+func (b Buf) Payload() []byte {
+	if b.raw == nil {
+		return nil
+	}
+	return b.raw[HeaderSize:]
+}
+
+// allocBuf gives a message buffer for a payload of n bytes.
+func allocBuf(s Socket, n int) (Buf, error) {
+	if n < 0 || n > s.MaxMessage()-HeaderSize {
+		return Buf{}, Errorf(InvalidArgument, "payload of %d bytes, at most %d", n, s.MaxMessage()-HeaderSize)
+	}
+	raw, err := s.Alloc(HeaderSize + n)
+	if err != nil {
+		return Buf{}, &Error{Code: ResourceExhausted, Message: "transport buffer", Cause: err, Retryable: true}
+	}
+	return Buf{raw: raw}, nil
+}

@@ -1,0 +1,109 @@
+package archon
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// TCP is the transport over TCP. One connection carries all messages of a socket,
+// each behind a 4-byte little-endian length. The zero value works; it is not
+// changed after use.
+type TCP struct {
+	// MaxMessage is the longest message that is taken, in bytes; 0: 64 MiB. It bounds
+	// what a peer can make this side allocate for it.
+	MaxMessage int
+	// MaxQueued bounds the bytes that wait to be sent on a socket, beyond one
+	// message; 0: 256 MiB.
+	MaxQueued int
+	// HelloTimeout bounds the exchange that begins a connection; 0: 10 s.
+	HelloTimeout time.Duration
+}
+
+// Defaults of TCP.
+const (
+	defaultMaxMessage   = 64 << 20
+	defaultMaxQueued    = 256 << 20
+	defaultHelloTimeout = 10 * time.Second
+	minMaxMessage       = 4 << 10 // a header and any detail fit
+)
+
+func (t TCP) withDefaults() (TCP, error) {
+	if t.MaxMessage == 0 {
+		t.MaxMessage = defaultMaxMessage
+	}
+	if t.MaxQueued == 0 {
+		t.MaxQueued = defaultMaxQueued
+	}
+	if t.HelloTimeout == 0 {
+		t.HelloTimeout = defaultHelloTimeout
+	}
+	if int64(t.MaxMessage) < minMaxMessage || int64(t.MaxMessage) > 1<<31-1 {
+		return t, errors.Errorf("tcp: longest message of %d bytes, must be %d to %d", t.MaxMessage, minMaxMessage, 1<<31-1)
+	}
+	if t.MaxQueued < 0 || t.HelloTimeout < 0 {
+		return t, errors.Errorf("tcp: negative queue bound %d or hello timeout %v", t.MaxQueued, t.HelloTimeout)
+	}
+	return t, nil
+}
+
+// Dial connects to a TCP listener of this package at "host:port".
+func (t TCP) Dial(ctx context.Context, addr, service string) (Socket, error) {
+	t, err := t.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if len(service) == 0 || len(service) > maxService {
+		return nil, errors.Errorf("tcp: service name of %d bytes, must be 1 to %d", len(service), maxService)
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, errors.WithMessage(err, "tcp")
+	}
+	peerMax, err := t.greet(ctx, conn, service)
+	if err != nil {
+		conn.Close()
+		return nil, errors.WithMessagef(err, "tcp: hello with %s", addr)
+	}
+	return newTCPSocket(t, conn, service, peerMax), nil
+}
+
+// greet does the dialer's part of the hello.
+func (t TCP) greet(ctx context.Context, conn net.Conn, service string) (peerMax int, err error) {
+	deadline := time.Now().Add(t.HelloTimeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	conn.SetDeadline(deadline)
+	defer conn.SetDeadline(time.Time{})
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Unix(1, 0)) })
+	defer func() {
+		if !stop() && err == nil {
+			err = ctx.Err() // the deadline in the past may still be about to be set
+		}
+	}()
+	if _, err := conn.Write(appendHello(nil, hello{max: uint32(t.MaxMessage), service: service})); err != nil {
+		return 0, err
+	}
+	max, err := readWelcome(conn)
+	if ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return int(max), err
+}
+
+// Listen takes connections at "host:port".
+func (t TCP) Listen(addr string) (Listener, error) {
+	t, err := t.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, errors.WithMessage(err, "tcp")
+	}
+	return newTCPListener(t, l), nil
+}

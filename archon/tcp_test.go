@@ -1,0 +1,65 @@
+package archon
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"testing"
+)
+
+func TestTCPEchoesEverySize(t *testing.T) {
+	c := dialTCP(t, startTCP(t, echoServer(t, ServerConfig{}), TCP{}), ClientConfig{})
+	for _, n := range []int{0, 1, 215, 216, 217, 4055, 4056, 4057, 65535, 65536, 1 << 20, 5<<20 + 3} {
+		want := make([]byte, n)
+		for i := range want {
+			want[i] = byte(i * 7)
+		}
+		for _, m := range []Method{echoMethod, workerMethod} {
+			got, err := call(t, context.Background(), c, m, want)
+			if err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%v of %d bytes: %d bytes, %v", m, n, len(got), err)
+			}
+		}
+	}
+}
+
+func BenchmarkTCPEcho(b *testing.B) {
+	for _, size := range []int{64, 4 << 10, 64 << 10, 1 << 20} {
+		for _, outstanding := range []int{1, 64} {
+			b.Run(fmt.Sprintf("size=%d/outstanding=%d", size, outstanding), func(b *testing.B) {
+				c := dialTCP(b, startTCP(b, echoServer(b, ServerConfig{}), TCP{}), ClientConfig{})
+				benchmarkEcho(b, c, size, outstanding)
+			})
+		}
+	}
+}
+
+// benchmarkEcho keeps a number of echoes outstanding.
+func benchmarkEcho(b *testing.B, c *Client, size, outstanding int) {
+	b.SetBytes(int64(2 * size))
+	b.ReportAllocs()
+	free := make(chan *Call, outstanding)
+	for range outstanding {
+		free <- &Call{Method: echoMethod}
+	}
+	done := func(call *Call) {
+		if call.Err != nil {
+			b.Error(call.Err)
+		}
+		call.Response.Release()
+		free <- call
+	}
+	for b.Loop() {
+		call := <-free
+		var err error
+		if call.Request, err = c.Alloc(size); err != nil {
+			b.Fatal(err)
+		}
+		if err := c.Go(call, done); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for range outstanding {
+		<-free
+	}
+}

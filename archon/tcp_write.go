@@ -1,0 +1,147 @@
+package archon
+
+import (
+	"encoding/binary"
+	"net"
+
+	"github.com/pkg/errors"
+)
+
+const (
+	// copyBelow is the length below which a message is copied next to its
+	// neighbours instead of having an element of the vector to itself.
+	copyBelow = 4 << 10
+	// One write gathers at most so much, so that buffers come back in time.
+	gatherBuffer   = 64 << 10
+	gatherElements = 64
+	gatherBytes    = 1 << 20
+)
+
+// outgoing is a message in the queue.
+type outgoing struct {
+	b    []byte
+	done func(error)
+}
+
+func (s *tcpSocket) Post(b []byte, done func(error)) error {
+	if len(b) > s.peerMax {
+		return errors.Errorf("tcp: message of %d bytes, the peer takes at most %d", len(b), s.peerMax)
+	}
+	s.mu.Lock()
+	if s.err != nil {
+		defer s.mu.Unlock()
+		return s.err
+	}
+	if s.queued > s.cfg.MaxQueued {
+		s.mu.Unlock()
+		return ErrQueueFull
+	}
+	s.queue = append(s.queue, outgoing{b, done})
+	s.queued += len(b)
+	if s.idle {
+		s.idle = false
+		s.wake.Signal()
+	}
+	s.mu.Unlock()
+	return nil
+}
+
+// writeLoop writes what is queued, as much at once as there is.
+func (s *tcpSocket) writeLoop() {
+	g := gather{conn: s.conn, small: make([]byte, 0, gatherBuffer)}
+	var batch []outgoing
+	written := 0
+	for {
+		s.mu.Lock()
+		s.queued -= written
+		for len(s.queue) == 0 && s.err == nil {
+			s.idle = true
+			s.wake.Wait()
+		}
+		s.idle = false
+		batch, s.queue = s.queue, batch[:0]
+		err := s.err
+		s.mu.Unlock()
+		written = 0
+		for rest := batch; len(rest) > 0; {
+			n := g.take(rest)
+			if err == nil {
+				if werr := g.write(); werr != nil {
+					err = s.fail(errors.WithMessage(werr, "tcp"))
+				}
+			}
+			for i := range rest[:n] {
+				o := &rest[i]
+				written += len(o.b)
+				if err != nil {
+					buffers.put(o.b)
+				}
+				o.done(err)
+				*o = outgoing{}
+			}
+			rest = rest[n:]
+		}
+		if err != nil && s.drained() {
+			return
+		}
+	}
+}
+
+// drained tells that the ended socket's queue is empty; it stays so.
+func (s *tcpSocket) drained() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue) == 0
+}
+
+// gather makes one vector of many messages.
+type gather struct {
+	conn   net.Conn
+	small  []byte // lengths and short messages; never grows
+	vector [gatherElements][]byte
+	n      int // elements of vector
+	out    net.Buffers
+}
+
+// take gathers from the front of queue, at least one message, and tells how many.
+func (g *gather) take(queue []outgoing) int {
+	g.small, g.n = g.small[:0], 0
+	from, bytes := 0, 0 // small[from:] is not in the vector yet
+	for i, o := range queue {
+		short := len(o.b) < copyBelow
+		need := 4
+		if short {
+			need += len(o.b)
+		}
+		// Two elements may be needed: what is in small so far, and the message.
+		if len(g.small)+need > cap(g.small) || g.n+3 > gatherElements || bytes >= gatherBytes {
+			g.flushSmall(&from)
+			return i
+		}
+		g.small = binary.LittleEndian.AppendUint32(g.small, uint32(len(o.b)))
+		bytes += len(o.b)
+		if short {
+			g.small = append(g.small, o.b...)
+			continue
+		}
+		g.flushSmall(&from)
+		g.vector[g.n] = o.b
+		g.n++
+	}
+	g.flushSmall(&from)
+	return len(queue)
+}
+
+func (g *gather) flushSmall(from *int) {
+	if *from < len(g.small) {
+		g.vector[g.n] = g.small[*from:]
+		g.n++
+		*from = len(g.small)
+	}
+}
+
+func (g *gather) write() error {
+	g.out = g.vector[:g.n]
+	_, err := g.out.WriteTo(g.conn)
+	return err
+}
