@@ -1,0 +1,78 @@
+package ps
+
+import (
+	"context"
+	"math"
+	"sync"
+
+	"github.com/byteexpress/byteexpress/archon"
+	"github.com/pkg/errors"
+)
+
+// Client fetches and pushes rows of a table whose shards it is connected to. All
+// methods may be called from any goroutine.
+type Client struct {
+	dim     int
+	shards  []*archon.Client
+	fetches sync.Pool // *FetchCall of Fetch
+	pushes  sync.Pool // *PushCall of Push
+}
+
+// NewClient makes a client of the table with rows of dim values. shards[i] is
+// connected to shard i; they are the client's from here on.
+func NewClient(dim int, shards []*archon.Client) (*Client, error) {
+	if dim < 1 || dim > maxDim {
+		return nil, errors.Errorf("ps: rows of %d values, must be 1 to %d", dim, maxDim)
+	}
+	if len(shards) == 0 || int64(len(shards)) > math.MaxUint32 {
+		return nil, errors.Errorf("ps: %d shards, at least 1 is needed", len(shards))
+	}
+	c := &Client{dim: dim, shards: shards}
+	c.fetches.New = func() any { return &FetchCall{wake: make(chan struct{}, 1)} }
+	c.pushes.New = func() any { return &PushCall{wake: make(chan struct{}, 1)} }
+	return c, nil
+}
+
+// Dial connects to the shards at addrs, in their order.
+func Dial(ctx context.Context, t archon.Transport, dim int, addrs []string) (*Client, error) {
+	shards := make([]*archon.Client, 0, len(addrs))
+	fail := func(err error) (*Client, error) {
+		for _, s := range shards {
+			s.Close()
+		}
+		return nil, err
+	}
+	for i, addr := range addrs {
+		s, err := archon.Dial(ctx, t, addr, "ps", archon.ClientConfig{})
+		if err != nil {
+			return fail(errors.WithMessagef(err, "ps: shard %d", i))
+		}
+		shards = append(shards, s)
+	}
+	c, err := NewClient(dim, shards)
+	if err != nil {
+		return fail(err)
+	}
+	return c, nil
+}
+
+// Dim is the number of values of a row.
+func (c *Client) Dim() int { return c.dim }
+
+// Shards is the number of shards.
+func (c *Client) Shards() int { return len(c.shards) }
+
+// Close ends the connections; outstanding calls end with Unavailable. It must not be
+// called from a done function.
+func (c *Client) Close() error {
+	var first error
+	for _, s := range c.shards {
+		if err := s.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	for _, s := range c.shards {
+		<-s.Done()
+	}
+	return first
+}

@@ -1,0 +1,35 @@
+// Package ps is a sharded parameter server on archon: rows of float32 by 64-bit key,
+// with Fetch(keys) -> rows and Push(keys, gradients).
+//
+// # Model
+//
+// Every key has a row of dim values, from the start. Before the first Push to it a
+// row has the values of [InitialValue], which follow from the table's seed, the key
+// and the position alone. A Push takes one step of stochastic gradient descent,
+//
+//	row[i] -= learningRate * gradient[i]
+//
+// in float32 with the product rounded before the difference, so that every machine
+// computes the same bits. A row takes memory from its first Push (or [Shard.Create])
+// on; fetching an untouched one takes none.
+//
+// A request's part at one shard is atomic: a Fetch sees all or nothing of a Push.
+// Across shards there is no order.
+//
+// # Keys and shards
+//
+// The shard of a key is the high half of [Hash](key) * shards: the hash's top bits
+// choose the shard, its low bits the place in the shard's index. A request that names
+// another number of shards, or a key that belongs elsewhere, is refused with
+// FailedPrecondition; one of another dimension with InvalidArgument.
+//
+// A key may occur twice: a Fetch gives its row twice, a Push applies its gradients one
+// after the other in the order of the request. A Push with a NaN or an infinity among
+// its gradients is refused with InvalidArgument, and nothing of that shard's part is
+// applied. Sums that overflow follow IEEE 754.
+//
+// # Buffers
+//
+// A shard copies rows once, from its table into the response buffer of the transport.
+// The client's rows are views of the buffers received: they hold until Release.
+package ps

@@ -1,0 +1,215 @@
+package ps
+
+import (
+	"math"
+	"sync"
+
+	"github.com/byteexpress/byteexpress/archon"
+	"github.com/pkg/errors"
+)
+
+// Config sets a Shard up. Dim must be set; the rest works as zero. All shards of one
+// table, and its clients, agree on Dim and Shards.
+type Config struct {
+	Dim          int     // values a row, 1 to 65536
+	Shard        int     // which shard this is, from 0
+	Shards       int     // shards in all; 0: 1
+	LearningRate float32 // of Push; 0: gradients have no effect
+	Seed         uint64  // of the initial values
+	InitialScale float32 // initial values lie in [-InitialScale, InitialScale); 0: all are 0
+	MaxRows      int     // rows that may take memory; 0: 2^32 - 2
+	MaxKeys      int     // keys a request; 0: 2^20
+}
+
+const (
+	maxDim         = 1 << 16
+	maxRows        = 1<<32 - 2
+	defaultMaxKeys = 1 << 20
+)
+
+func (cfg Config) withDefaults() (Config, error) {
+	if cfg.Shards == 0 {
+		cfg.Shards = 1
+	}
+	if cfg.MaxRows == 0 {
+		cfg.MaxRows = min(maxRows, math.MaxInt)
+	}
+	if cfg.MaxKeys == 0 {
+		cfg.MaxKeys = defaultMaxKeys
+	}
+	rate, scale := float64(cfg.LearningRate), float64(cfg.InitialScale)
+	switch {
+	case cfg.Dim < 1 || cfg.Dim > maxDim:
+		return cfg, errors.Errorf("ps: rows of %d values, must be 1 to %d", cfg.Dim, maxDim)
+	case cfg.Shards < 1 || int64(cfg.Shards) > math.MaxUint32 || cfg.Shard < 0 || cfg.Shard >= cfg.Shards:
+		return cfg, errors.Errorf("ps: shard %d of %d: shards count from 0", cfg.Shard, cfg.Shards)
+	case cfg.MaxRows < 0 || int64(cfg.MaxRows) > maxRows:
+		return cfg, errors.Errorf("ps: at most %d rows, must be 0 to %d", cfg.MaxRows, int64(maxRows))
+	case cfg.MaxKeys < 0 || int64(cfg.MaxKeys) > math.MaxUint32:
+		return cfg, errors.Errorf("ps: at most %d keys a request, must be 0 to %d", cfg.MaxKeys, int64(math.MaxUint32))
+	case math.IsNaN(rate) || math.IsInf(rate, 0) || math.IsNaN(scale) || math.IsInf(scale, 0):
+		return cfg, errors.Errorf("ps: learning rate %v and initial scale %v must be finite", rate, scale)
+	}
+	return cfg, nil
+}
+
+// Shard is one shard of a table. Its methods may be called from any goroutine.
+type Shard struct {
+	cfg Config
+
+	mu    sync.RWMutex // held for one request's part: readers fetch, writers push
+	table *table
+}
+
+// NewShard makes an empty shard.
+func NewShard(cfg Config) (*Shard, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Shard{cfg: cfg, table: newTable(cfg.Dim, cfg.Seed, cfg.InitialScale)}, nil
+}
+
+// Register makes the shard answer Fetch and Push at srv. The handlers run inline:
+// they take time in proportion to the request's length, which the transport and
+// MaxKeys bound.
+func (s *Shard) Register(srv *archon.Server) error {
+	if err := srv.HandleInline(MethodFetch, s.handleFetch); err != nil {
+		return err
+	}
+	return srv.HandleInline(MethodPush, s.handlePush)
+}
+
+// Rows is the number of rows that take memory.
+func (s *Shard) Rows() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.table.rows
+}
+
+// Create makes the rows of those keys that belong to this shard, with their initial
+// values, as a first Push would. Serving them then costs a copy alone.
+func (s *Shard) Create(keys []uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, key := range keys {
+		hash := Hash(key)
+		if shardOfHash(hash, s.cfg.Shards) != s.cfg.Shard {
+			continue
+		}
+		if _, err := s.findOrCreate(key, hash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// findOrCreate gives the number of the key's row. The caller holds mu.
+func (s *Shard) findOrCreate(key, hash uint64) (uint32, error) {
+	if n := s.table.find(key, hash); n != 0 {
+		return n, nil
+	}
+	if s.table.rows >= s.cfg.MaxRows {
+		return 0, archon.Errorf(archon.ResourceExhausted, "shard %d holds %d rows, as many as it may: raise MaxRows", s.cfg.Shard, s.table.rows)
+	}
+	return s.table.create(key, hash), nil
+}
+
+func (s *Shard) misplaced(key uint64) error {
+	return archon.Errorf(archon.FailedPrecondition, "key %#x belongs to shard %d of %d, this is shard %d",
+		key, ShardOf(key, s.cfg.Shards), s.cfg.Shards, s.cfg.Shard)
+}
+
+// blockKeys is how many keys are looked up before their rows are touched, so that
+// the cache misses of the look-ups overlap.
+const blockKeys = 64
+
+func (s *Shard) handleFetch(call *archon.ServerCall) error {
+	req, err := parseRequest(call.Payload(), &s.cfg, false)
+	if err != nil {
+		return err
+	}
+	size := uint64(req.count) * uint64(s.cfg.Dim) * 4
+	if size > math.MaxInt32 {
+		return archon.Errorf(archon.InvalidArgument, "rows of %d bytes: ask for fewer keys at once", size)
+	}
+	out, err := call.Alloc(int(size))
+	if err != nil {
+		return err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t, rowBytes := s.table, 4*s.cfg.Dim
+	var rows [blockKeys]uint32
+	for first := 0; first < req.count; first += blockKeys {
+		n := min(blockKeys, req.count-first)
+		for i := range n {
+			key := req.key(first + i)
+			hash := Hash(key)
+			if shardOfHash(hash, s.cfg.Shards) != s.cfg.Shard {
+				return s.misplaced(key)
+			}
+			rows[i] = t.find(key, hash)
+		}
+		for i, row := range rows[:n] {
+			dst := out[:rowBytes]
+			out = out[rowBytes:]
+			if row != 0 {
+				putFloats(dst, t.row(row))
+			} else {
+				s.putInitial(dst, req.key(first+i))
+			}
+		}
+	}
+	return nil
+}
+
+// putInitial writes the values of a row that has no memory yet.
+func (s *Shard) putInitial(dst []byte, key uint64) {
+	start := initialRow(s.cfg.Seed, key)
+	for i := range s.cfg.Dim {
+		putFloat(dst, i, start.value(i, s.cfg.InitialScale))
+	}
+}
+
+func (s *Shard) handlePush(call *archon.ServerCall) error {
+	req, err := parseRequest(call.Payload(), &s.cfg, true)
+	if err != nil {
+		return err
+	}
+	for i := range len(req.gradients) / 4 {
+		if g := floatAt(req.gradients, i); g-g != 0 { // NaN or an infinity
+			return archon.Errorf(archon.InvalidArgument, "gradient %d of key %#x is %v", i%s.cfg.Dim, req.key(i/s.cfg.Dim), g)
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Rows first: a refusal in between leaves new rows at their initial values, which
+	// nobody can tell from rows that are not there.
+	for i := range req.count {
+		key := req.key(i)
+		hash := Hash(key)
+		if shardOfHash(hash, s.cfg.Shards) != s.cfg.Shard {
+			return s.misplaced(key)
+		}
+		if _, err := s.findOrCreate(key, hash); err != nil {
+			return err
+		}
+	}
+	gradients := req.gradients
+	for i := range req.count {
+		key := req.key(i)
+		row := s.table.row(s.table.find(key, Hash(key)))
+		step(row, gradients[:4*len(row)], s.cfg.LearningRate)
+		gradients = gradients[4*len(row):]
+	}
+	return nil
+}
+
+// step applies one gradient to a row.
+func step(row []float32, gradient []byte, rate float32) {
+	for i := range row {
+		// The conversion keeps the compiler from fusing the product and the difference.
+		row[i] -= float32(rate * floatAt(gradient, i))
+	}
+}

@@ -1,0 +1,68 @@
+package ps
+
+import (
+	"encoding/binary"
+
+	"github.com/byteexpress/byteexpress/archon"
+)
+
+// The methods. Both requests begin alike, little-endian:
+//
+//	 0  u32  count of keys
+//	 4  u32  dimension of the rows
+//	 8  u32  shard that the request is for
+//	12  u32  shards in all
+//	16  count keys of u64; for a push then count * dimension gradients of float32
+//
+// A fetch is answered with count * dimension float32, a push with nothing.
+var (
+	MethodFetch = archon.NewMethod("ps.Fetch")
+	MethodPush  = archon.NewMethod("ps.Push")
+)
+
+const requestHeader = 16
+
+// request is a checked view of a request.
+type request struct {
+	count     int
+	keys      []byte // 8 bytes each
+	gradients []byte // 4 bytes each; a push's
+}
+
+func putRequestHeader(b []byte, count, dim, shard, shards int) {
+	binary.LittleEndian.PutUint32(b, uint32(count))
+	binary.LittleEndian.PutUint32(b[4:], uint32(dim))
+	binary.LittleEndian.PutUint32(b[8:], uint32(shard))
+	binary.LittleEndian.PutUint32(b[12:], uint32(shards))
+}
+
+func (r *request) key(i int) uint64 { return binary.LittleEndian.Uint64(r.keys[8*i:]) }
+
+// parseRequest checks a request against what the shard is, and its length against
+// what it says.
+func parseRequest(b []byte, cfg *Config, push bool) (request, error) {
+	if len(b) < requestHeader {
+		return request{}, archon.Errorf(archon.InvalidArgument, "request of %d bytes, at least %d", len(b), requestHeader)
+	}
+	count := uint64(binary.LittleEndian.Uint32(b))
+	dim := binary.LittleEndian.Uint32(b[4:])
+	shard, shards := binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
+	switch {
+	case uint64(shard) != uint64(cfg.Shard) || uint64(shards) != uint64(cfg.Shards):
+		return request{}, archon.Errorf(archon.FailedPrecondition, "request for shard %d of %d, this is shard %d of %d",
+			shard, shards, cfg.Shard, cfg.Shards)
+	case uint64(dim) != uint64(cfg.Dim):
+		return request{}, archon.Errorf(archon.InvalidArgument, "request for rows of %d values, they have %d", dim, cfg.Dim)
+	case count > uint64(cfg.MaxKeys):
+		return request{}, archon.Errorf(archon.InvalidArgument, "request for %d keys, at most %d", count, cfg.MaxKeys)
+	}
+	want := requestHeader + 8*count
+	if push {
+		want += 4 * count * uint64(dim) // no overflow: both factors have 32 bits and count is bounded
+	}
+	if uint64(len(b)) != want {
+		return request{}, archon.Errorf(archon.InvalidArgument, "request of %d bytes, %d keys make %d", len(b), count, want)
+	}
+	keys, gradients := b[requestHeader:requestHeader+8*count], b[requestHeader+8*count:]
+	return request{count: int(count), keys: keys, gradients: gradients}, nil
+}
