@@ -49,6 +49,7 @@ type Listener interface {
 	// Accept gives the next connection. It returns ctx's error, or one that wraps
 	// net.ErrClosed after Close.
 	Accept(ctx context.Context) (Socket, error)
+	// Addr is where the listener listens.
 	Addr() net.Addr
 	// Close ends the listener, and accepted sockets not.
 	Close() error

@@ -1,0 +1,50 @@
+package ps_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/byteexpress/byteexpress/archon"
+	"github.com/byteexpress/byteexpress/ps"
+)
+
+// Two shards, one step of gradient descent, and the rows it leaves.
+func Example() {
+	ctx := context.Background()
+	var addrs []string
+	for i := range 2 {
+		shard, err := ps.NewShard(ps.Config{Dim: 4, Shard: i, Shards: 2, LearningRate: 0.5})
+		if err != nil {
+			log.Fatal(err)
+		}
+		server := archon.NewServer(archon.ServerConfig{})
+		defer server.Close()
+		if err := shard.Register(server); err != nil {
+			log.Fatal(err)
+		}
+		listener, err := archon.TCP{}.Listen("127.0.0.1:0")
+		if err != nil {
+			log.Fatal(err)
+		}
+		go server.Serve(ctx, listener)
+		addrs = append(addrs, listener.Addr().String())
+	}
+	client, err := ps.Dial(ctx, archon.TCP{}, 4, addrs)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	keys := []uint64{7, 1 << 40}
+	if err := client.Push(ctx, keys, []float32{1, 2, 3, 4, -1, -2, -3, -4}); err != nil {
+		log.Fatal(err)
+	}
+	rows, err := client.Fetch(ctx, keys)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer rows.Release()
+	fmt.Println(rows.Row(0), rows.Row(1))
+	// Output: [-0.5 -1 -1.5 -2] [0.5 1 1.5 2]
+}
