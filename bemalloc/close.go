@@ -1,0 +1,125 @@
+package bemalloc
+
+import (
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// LeakError says that a pool could not be closed because buffers are in use. Its
+// memory stays registered and usable; Close may be called again once they are
+// freed.
+type LeakError struct {
+	Allocations int64
+	Bytes       int64      // with rounding
+	Sizes       []LeakSize // by size, smallest first
+	Sites       []LeakSite // by place of allocation, most bytes first; with Debug.Sites
+}
+
+// LeakSize counts leaked buffers of one rounded size.
+type LeakSize struct {
+	Bytes int64
+	Count int64
+}
+
+// LeakSite counts leaked buffers that one place in the program allocated.
+type LeakSite struct {
+	Stack []string // innermost frame first, as "function file:line"
+	Bytes int64    // as asked for
+	Count int64
+}
+
+// Error lists the leaked sizes and, if known, who allocated them.
+func (e *LeakError) Error() string {
+	var s strings.Builder
+	fmt.Fprintf(&s, "bemalloc: close: %d allocations of %d bytes are in use:", e.Allocations, e.Bytes)
+	for _, l := range e.Sizes {
+		fmt.Fprintf(&s, " %dx%d", l.Count, l.Bytes)
+	}
+	for _, l := range e.Sites {
+		fmt.Fprintf(&s, "\n%d allocations of %d bytes at:\n\t%s", l.Count, l.Bytes, strings.Join(l.Stack, "\n\t"))
+	}
+	if len(e.Sites) == 0 {
+		s.WriteString("; Debug.Sites (or BEMALLOC_DEBUG=sites) tells who allocated them")
+	}
+	return s.String()
+}
+
+// Close ends the pool: no Alloc, and no call on its heaps, may be running or
+// follow, but for Free. While buffers are in use it returns a *LeakError and
+// keeps the memory; when a device refuses to deregister, that error, and keeps
+// what the device may still reach. Both times Close may be called again. It is
+// idempotent.
+func (p *Pool) Close() error {
+	p.closeMu.Lock()
+	defer p.closeMu.Unlock()
+	if p.gone.Load() {
+		return nil
+	}
+	p.closed.Store(true)
+	if !p.stopped {
+		p.stopped = true
+		p.stopJanitor()
+	}
+	p.runs.mu.Lock()
+	f := p.runs.flight
+	p.runs.mu.Unlock()
+	if f != nil {
+		<-f.done
+	}
+	p.dbg.drain()
+	p.flushCaches(true)
+	if leak := p.leaks(); leak != nil {
+		return leak
+	}
+	_, _ = p.closeFree(0, maxClock, maxBlocks) // what fails is parked
+	if err := p.unpark(); err != nil {
+		return err
+	}
+	p.gone.Store(true)
+	return unreserve(p.mem.reserved)
+}
+
+// leaks describes what is in use once the caches are empty.
+func (p *Pool) leaks() *LeakError {
+	e := new(LeakError)
+	add := func(size, n int64) {
+		e.Allocations += n
+		e.Bytes += n * size
+		e.Sizes = append(e.Sizes, LeakSize{size, n})
+	}
+	for c := range p.central {
+		ce := &p.central[c]
+		ce.lock()
+		if ce.out > 0 {
+			add(int64(classes[c].size), ce.out)
+		}
+		ce.mu.Unlock()
+	}
+	large := map[int64]int64{}
+	p.runs.mu.Lock()
+	for b := range p.runs.hi {
+		for u := b * unitsPerBlock; u < (b+1)*unitsPerBlock; u++ {
+			if w := *p.table.word(u); w.kind() == kindHead {
+				large[int64(w.arg())<<unitShift]++
+			}
+		}
+	}
+	p.runs.mu.Unlock()
+	for size, n := range large {
+		add(size, n)
+	}
+	if e.Allocations == 0 {
+		return nil
+	}
+	sort.Slice(e.Sizes, func(i, j int) bool { return e.Sizes[i].Bytes < e.Sizes[j].Bytes })
+	e.Sites = p.dbg.sites()
+	return e
+}
+
+// Is lets a LeakError be found by errors.Is(err, ErrLeak).
+func (e *LeakError) Is(target error) bool { return target == ErrLeak }
+
+// ErrLeak matches every LeakError.
+var ErrLeak = errors.New("bemalloc: buffers in use")

@@ -1,0 +1,48 @@
+package bemalloc
+
+// Sizes as shift and size pairs. An object number is an offset in the
+// reservation divided by objAlign, so that a uint32 reaches maxReserve.
+const (
+	objShift = 6
+	objAlign = 1 << objShift // every buffer starts on a cache line
+
+	unitShift = 16
+	unitSize  = 1 << unitShift // 64 KiB
+
+	blockShift    = 22
+	blockSize     = 1 << blockShift // 4 MiB: two huge pages of 2 MiB
+	unitsPerBlock = blockSize / unitSize
+
+	chunkShift     = 26
+	blocksPerChunk = 1 << (chunkShift - blockShift)
+	unitsPerChunk  = 1 << (chunkShift - unitShift)
+
+	maxSmall   = 32 << 10                   // largest object in a span
+	maxReserve = int64(1) << 32 << objShift // 256 GiB
+)
+
+// A unitWord says what a unit of 64 KiB holds: the kind in the low byte, an
+// argument above it.
+//
+// Words are plain memory: a unit's words are written under the run lock before
+// its memory is handed out, and a caller reads only the words of a buffer it
+// owns. A stray or stale slice may read a word while it changes; whatever it
+// reads is checked again under a lock before anything is changed.
+type unitWord uint32
+
+const (
+	kindNone  = 0  // free, or in no open block
+	kindClass = 1  // kindClass + class: unit of a span; argument: units back to its first
+	kindOwned = 64 // unit of a span that belongs to a heap with a quota; argument as above
+	kindHead  = 65 // first unit of a run or huge run; argument: its length in units
+	kindBody  = 66 // later unit of one; argument: units back to the first
+	kindFreed = 67 // first unit of a freed run, or any unit of a released span
+)
+
+func (w unitWord) kind() uint32 { return uint32(w) & 0xff }
+func (w unitWord) arg() uint32  { return uint32(w) >> 8 }
+
+func makeWord(kind, arg uint32) unitWord { return unitWord(kind | arg<<8) }
+
+// roundUp rounds n up to a multiple of page, a power of two.
+func roundUp(n, page int64) int64 { return (n + page - 1) &^ (page - 1) }

@@ -1,0 +1,156 @@
+package bemalloc
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// local holds the caches of calls without a heap: one per P, or shards.
+type local struct {
+	perP   bool
+	table  atomic.Pointer[cacheTable]
+	shards []shard
+
+	mu     sync.Mutex // held to replace table
+	closed bool       // no further caches
+}
+
+// cacheTable is the caches by P number. It is never changed, only replaced; a P
+// without a cache has noCache.
+type cacheTable struct{ caches []*cache }
+
+func (l *local) init(forceShards bool) {
+	l.perP = havePin && !forceShards
+	l.table.Store(&cacheTable{})
+	if !l.perP {
+		l.shards = newShards()
+	}
+}
+
+// pop takes an object of a class from the caller's cache.
+func (l *local) pop(class uint8) (obj uint32, ok bool) {
+	if !havePin || !l.perP {
+		s := l.shard()
+		obj, ok = s.c.pop(class)
+		s.mu.Unlock()
+		return obj, ok
+	}
+	pid := procPin()
+	if t := l.table.Load().caches; pid < len(t) {
+		obj, ok = t[pid].pop(class)
+	}
+	procUnpin()
+	return obj, ok
+}
+
+// push puts an object in the caller's cache; false: use spill.
+func (l *local) push(class uint8, obj uint32) (ok bool) {
+	if !havePin || !l.perP {
+		s := l.shard()
+		ok = s.c.push(class, obj)
+		s.mu.Unlock()
+		return ok
+	}
+	pid := procPin()
+	if t := l.table.Load().caches; pid < len(t) {
+		ok = t[pid].push(class, obj)
+	}
+	procUnpin()
+	return ok
+}
+
+// spill puts an object in the caller's cache, making room as cache.spill does.
+func (l *local) spill(class uint8, obj uint32, buf *[batchMax]uint32) (k int, twice bool) {
+	if !havePin || !l.perP {
+		s := l.shard()
+		k, twice = s.c.spill(class, obj, buf)
+		s.mu.Unlock()
+		return k, twice
+	}
+	l.install()
+	k, buf[0] = 1, obj
+	pid := procPin()
+	if t := l.table.Load().caches; pid < len(t) {
+		k, twice = t[pid].spill(class, obj, buf)
+	}
+	procUnpin()
+	return k, twice
+}
+
+// stock puts objects in the caller's cache as far as they fit.
+func (l *local) stock(class uint8, objs []uint32) (k int) {
+	if !havePin || !l.perP {
+		s := l.shard()
+		k = s.c.stock(class, objs)
+		s.mu.Unlock()
+		return k
+	}
+	l.install()
+	pid := procPin()
+	if t := l.table.Load().caches; pid < len(t) {
+		k = t[pid].stock(class, objs)
+	}
+	procUnpin()
+	return k
+}
+
+// install gives the current P a cache if it has none.
+func (l *local) install() {
+	pid := procPin()
+	t := l.table.Load().caches
+	have := pid < len(t) && t[pid] != &noCache
+	procUnpin()
+	if have {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t = l.table.Load().caches
+	if l.closed || pid < len(t) && t[pid] != &noCache {
+		return
+	}
+	next := make([]*cache, max(len(t), pid+1))
+	n := copy(next, t)
+	for i := n; i < len(next); i++ {
+		next[i] = &noCache
+	}
+	next[pid] = newCache()
+	l.table.Store(&cacheTable{next})
+}
+
+// each calls f with every cache, for reading counts.
+func (l *local) each(f func(*cache)) {
+	for i := range l.shards {
+		f(&l.shards[i].c)
+	}
+	for _, c := range l.table.Load().caches {
+		f(c)
+	}
+}
+
+// flush empties every cache through f, while others go on. Per P it replaces the
+// table, so that no new section finds the old caches, and waits for those that
+// did. With final set no caches come after.
+func (l *local) flush(final bool, f func(*cache)) {
+	l.mu.Lock()
+	l.closed = l.closed || final
+	old := l.table.Swap(&cacheTable{})
+	l.mu.Unlock()
+	if len(old.caches) > 0 {
+		gracePeriod()
+	}
+	for _, c := range old.caches {
+		if c != &noCache {
+			f(c)
+		}
+	}
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		f(&s.c)
+		if final {
+			s.c.wantFlush()
+		}
+		s.mu.Unlock()
+	}
+}

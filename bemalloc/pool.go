@@ -1,0 +1,336 @@
+package bemalloc
+
+import (
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	"github.com/byteexpress/byteexpress/mr"
+)
+
+// Pool is one key domain of registered memory. Its methods may be called from
+// any goroutine.
+type Pool struct {
+	// Set by New, read by every call.
+	mem     memory
+	table   table
+	local   local
+	dbg     *debugger // nil: no checks
+	devices []mr.Registrar
+	cfg     Config
+
+	central  [numClasses]central
+	runs     runs
+	release  release  // guarded by runs.mu
+	parked   []parked // guarded by runs.mu
+	jan      janitor
+	counters counters
+
+	heapsMu sync.Mutex
+	heaps   map[*cache]struct{} // caches of open heaps
+
+	closed  atomic.Bool // no more allocations
+	closeMu sync.Mutex
+	stopped bool        // the janitor was told to stop; guarded by closeMu
+	gone    atomic.Bool // the reservation is unmapped
+}
+
+// New makes a pool. It registers nothing until the first allocation, unless
+// Config.PreallocBytes asks for it.
+func New(cfg Config) (*Pool, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	mem, err := newMemory(cfg.ReserveBytes)
+	if err != nil {
+		return nil, err
+	}
+	p := &Pool{mem: mem, cfg: cfg, heaps: map[*cache]struct{}{}}
+	if cfg.Registrar != nil {
+		p.devices = append([]mr.Registrar{cfg.Registrar}, cfg.Also...)
+	}
+	p.table = newTable(int64(mem.size), len(p.devices))
+	p.local.init(cfg.forceShards)
+	p.dbg = newDebugger(p, cfg.Debug)
+	p.jan.init()
+	p.release.delay = releaseDelay
+	for c := range p.central {
+		p.central[c].class = uint8(c)
+	}
+	for n := int64(0); n < cfg.PreallocBytes; n += blockSize {
+		if err := p.openBlocks(1); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+	}
+	return p, nil
+}
+
+// Alloc returns n bytes of registered memory: length and capacity n, starting on
+// a 64-byte boundary, not zeroed. n = 0 gives a buffer that must be freed too.
+// The caller owns it until Free. Errors: ErrLimit, ErrTooLarge, ErrNoMemory,
+// *RegisterError, ErrClosed.
+func (p *Pool) Alloc(n int) ([]byte, error) {
+	if uint(n) <= maxSmall {
+		if obj, ok := p.local.pop(classFor(uint(n))); ok {
+			return p.mem.view(uint64(obj)<<objShift, n), nil
+		}
+	}
+	return p.alloc(nil, n, 1)
+}
+
+// AllocAligned is Alloc with a start on a multiple of align, a power of two of at
+// most 4 MiB. Otherwise: ErrBadAlign.
+func (p *Pool) AllocAligned(n, align int) ([]byte, error) { return p.alloc(nil, n, align) }
+
+// Free takes back a buffer that Alloc of this pool or of any of its heaps
+// returned; it may have been resliced, as long as it starts at the same byte.
+// Free(nil) does nothing. Errors: ErrBadFree, ErrClosed, and ErrDoubleFree, which
+// without Config.Debug may be noticed only by a later Free of another buffer:
+// that buffer is then free all the same.
+func (p *Pool) Free(b []byte) error {
+	if class, obj, ok := p.small(b); ok && p.local.push(class, obj) {
+		return nil
+	}
+	return p.free(nil, b)
+}
+
+// MR gives the memory region, with the first device, that b lies in. b is any
+// part of one allocation. Otherwise: ErrNotOwned.
+func (p *Pool) MR(b []byte) (mr.Region, error) {
+	off := p.mem.offset(b)
+	if !p.within(off, len(b)) {
+		return mr.Region{}, ErrNotOwned
+	}
+	return p.table.block(uint32(off >> blockShift)).region, nil
+}
+
+// MROn is MR for one of several devices: 0 is Config.Registrar, i is
+// Config.Also[i-1].
+func (p *Pool) MROn(device int, b []byte) (mr.Region, error) {
+	off := p.mem.offset(b)
+	if device < 0 || device >= max(len(p.devices), 1) || !p.within(off, len(b)) {
+		return mr.Region{}, ErrNotOwned
+	}
+	return p.table.region(device, uint32(off>>blockShift)), nil
+}
+
+// Owns reports whether b lies within one live allocation of this pool. It is
+// exact for large buffers; an object that a cache holds counts as live.
+func (p *Pool) Owns(b []byte) bool { return p.within(p.mem.offset(b), len(b)) }
+
+// small finds class and object of a buffer that starts where an object of a
+// shared span starts.
+func (p *Pool) small(b []byte) (class uint8, obj uint32, ok bool) {
+	off := p.mem.offset(b)
+	if off >= p.mem.size {
+		return 0, 0, false
+	}
+	ch := p.table.chunks[off>>chunkShift].Load()
+	if ch == nil {
+		return 0, 0, false
+	}
+	w := ch.words[off>>unitShift%unitsPerChunk]
+	k := w.kind() - kindClass
+	if k >= numClasses {
+		return 0, 0, false
+	}
+	delta := uint32(off)&(unitSize-1) + w.arg()<<unitShift
+	return uint8(k), uint32(off >> objShift), classes[k&classMask].startsObject(delta)
+}
+
+// within reports whether the n bytes at off lie in one allocation.
+func (p *Pool) within(off uint64, n int) bool {
+	if off >= p.mem.size {
+		return false
+	}
+	ch := p.table.chunks[off>>chunkShift].Load()
+	if ch == nil {
+		return false
+	}
+	w := ch.words[off>>unitShift%unitsPerChunk]
+	k := w.kind()
+	if c := k - kindClass; c < numClasses {
+		return classes[c&classMask].contains(uint32(off)&(unitSize-1)+w.arg()<<unitShift, n)
+	}
+	if k == kindOwned {
+		delta := uint32(off)&(unitSize-1) + w.arg()<<unitShift
+		s := p.table.span(uint32(off>>unitShift) - w.arg())
+		return classes[s.class&classMask].contains(delta, n)
+	}
+	first := off >> unitShift
+	if k == kindBody {
+		first -= uint64(w.arg())
+		w = *p.table.word(uint32(first))
+	}
+	return w.kind() == kindHead && off+uint64(n) <= (first+uint64(w.arg()))<<unitShift
+}
+
+// alloc is every allocation that found no object in its cache. h is nil for
+// handle-less calls.
+func (p *Pool) alloc(h *Heap, n, align int) ([]byte, error) {
+	if n < 0 || align <= 0 || align > blockSize || align&(align-1) != 0 {
+		return nil, ErrBadAlign
+	}
+	if p.closed.Load() {
+		return nil, ErrClosed
+	}
+	if p.dbg != nil {
+		return p.dbg.alloc(h, n, align)
+	}
+	off, err := p.allocate(h, n, align)
+	if err != nil {
+		return nil, err
+	}
+	return p.mem.view(off, n), nil
+}
+
+// allocate finds n aligned bytes and returns their offset.
+func (p *Pool) allocate(h *Heap, n, align int) (uint64, error) {
+	switch {
+	case n <= maxSmall && align <= maxSmall:
+		obj, err := p.refill(h, classAligned(uint(n), uint(align)))
+		return uint64(obj) << objShift, err
+	case n <= blockSize:
+		units := uint32(max(n, 1)+unitSize-1) >> unitShift
+		u, err := p.allocRun(units, uint32(max(align>>unitShift, 1)), uint32(makeWord(kindHead, units)), kindBody)
+		return uint64(u) << unitShift, err
+	case uint64(n) > p.mem.size:
+		return 0, p.tooLarge(int64(n))
+	default:
+		u, err := p.allocHuge(uint32(roundUp(int64(n), blockSize) >> blockShift))
+		return uint64(u) << unitShift, err
+	}
+}
+
+// refill takes a batch of a class's objects from the central list, returns one
+// and puts the rest in the caller's cache.
+func (p *Pool) refill(h *Heap, class uint8) (uint32, error) {
+	p.jan.kick()
+	var buf [batchMax]uint32
+	want := 1 + classes[class].cap/2
+	if p.dbg != nil {
+		want = 1
+	}
+	n, err := p.take(class, buf[:want])
+	if err != nil {
+		return 0, err
+	}
+	rest := buf[1:n]
+	if len(rest) > 0 {
+		if h != nil {
+			rest = rest[h.c.stock(class, rest):]
+		} else {
+			rest = rest[p.local.stock(class, rest):]
+		}
+		p.putBack(class, rest)
+	}
+	return buf[0], nil
+}
+
+// take fills buf with objects of a class, at least one.
+func (p *Pool) take(class uint8, buf []uint32) (int, error) {
+	ce := &p.central[class]
+	if n := ce.take(&p.table, buf); n > 0 {
+		return n, nil
+	}
+	kind := kindClass + uint32(class)
+	u, err := p.allocRun(classes[class].units, 1, kind, kind)
+	if err == nil {
+		return ce.adopt(&p.table, u, buf), nil
+	}
+	if n := ce.take(&p.table, buf); n > 0 { // freed meanwhile
+		return n, nil
+	}
+	return 0, err
+}
+
+// putBack gives objects of a class to the central list. It returns how many were
+// free already.
+func (p *Pool) putBack(class uint8, objs []uint32) (twice int) {
+	if len(objs) == 0 {
+		return 0
+	}
+	var empty [16]uint32
+	units, twice := p.central[class].put(&p.table, objs, empty[:])
+	p.freeSpans(class, units)
+	p.counters.doubleFrees.Add(int64(twice))
+	return twice
+}
+
+// free is every Free that found its cache full, or no cache to use.
+func (p *Pool) free(h *Heap, b []byte) error {
+	if b == nil {
+		return nil
+	}
+	if p.gone.Load() {
+		return ErrClosed
+	}
+	if p.dbg != nil {
+		return p.dbg.free(b)
+	}
+	return p.freeOne(h, b)
+}
+
+// freeOne frees one buffer by what its first unit holds.
+func (p *Pool) freeOne(h *Heap, b []byte) error {
+	if class, obj, ok := p.small(b); ok {
+		return p.freeSmall(h, class, obj)
+	}
+	off := p.mem.offset(b)
+	if off >= p.mem.size || p.table.chunks[off>>chunkShift].Load() == nil {
+		p.counters.badFrees.Add(1)
+		return ErrBadFree
+	}
+	u := uint32(off >> unitShift)
+	switch w := *p.table.word(u); {
+	case w.kind() == kindFreed:
+		p.counters.doubleFrees.Add(1)
+		return ErrDoubleFree
+	case w.kind() == kindHead && off%unitSize == 0:
+		_, err := p.freeLarge(u)
+		if err != nil {
+			p.counters.doubleFrees.Add(1)
+		}
+		return err
+	}
+	p.counters.badFrees.Add(1)
+	return ErrBadFree
+}
+
+// freeSmall puts an object in the caller's cache after making room there.
+func (p *Pool) freeSmall(h *Heap, class uint8, obj uint32) error {
+	p.jan.kick()
+	var buf [batchMax]uint32
+	var k int
+	var twice bool
+	switch {
+	case p.dbg != nil:
+		k, buf[0] = 1, obj
+	case h != nil:
+		if h.c.wanted.Load() && !h.closed {
+			p.flush(h.c)
+			h.c.open()
+		}
+		k, twice = h.c.spill(class, obj, &buf)
+	default:
+		k, twice = p.local.spill(class, obj, &buf)
+	}
+	if twice {
+		p.counters.doubleFrees.Add(1)
+		return ErrDoubleFree
+	}
+	if p.putBack(class, buf[:k]) > 0 {
+		return ErrDoubleFree
+	}
+	return nil
+}
+
+// usable gives the bytes at off that belong to the allocation that starts there.
+func (p *Pool) usable(off uint64) int {
+	u := uint32(off >> unitShift)
+	w := *p.table.word(u)
+	if w.kind() == kindHead {
+		return int(w.arg()) << unitShift
+	}
+	return int(classes[p.table.span(u-w.arg()).class].size)
+}

@@ -1,0 +1,185 @@
+package bemalloc
+
+import (
+	"sync"
+)
+
+// runs hands out units. Its lock guards the blocks' records and everything here.
+type runs struct {
+	mu  sync.Mutex
+	fit fitTree
+	hi  uint32 // blocks below it have records
+
+	registered int64    // bytes in open blocks and huge runs
+	committed  int64    // registered, being opened, being closed, or parked
+	peak       int64    // most bytes ever registered
+	freeUnits  int64    // in open blocks
+	freeBlocks int      // open blocks that are wholly free
+	large      int64    // bytes of runs in use that hold no span, huge ones included
+	hugeFree   []uint32 // first blocks of cached huge runs
+	hugeFreed  int64    // bytes of those
+	huge       int      // huge runs in use
+	parked     int64    // bytes of parked blocks
+
+	flight *flight // the growth under way
+	growth growth
+}
+
+// allocRun takes k units at a multiple of align units, opening blocks as needed,
+// and marks them: the first word with first, the others with kind rest. It
+// returns the first unit.
+func (p *Pool) allocRun(k, align, first, rest uint32) (uint32, error) {
+	for reclaimed := false; ; {
+		p.runs.mu.Lock()
+		if u, ok := p.takeRun(k, align); ok {
+			p.table.mark(u, k, first, rest)
+			if rest == kindBody {
+				p.runs.large += int64(k) << unitShift
+			}
+			p.runs.mu.Unlock()
+			return u, nil
+		}
+		f, leader := p.board()
+		p.runs.mu.Unlock()
+		if leader {
+			p.grow(f)
+		}
+		<-f.done
+		if f.err == nil {
+			continue
+		}
+		if reclaimed || !p.reclaim() {
+			return 0, f.err
+		}
+		reclaimed = true
+	}
+}
+
+// takeRun finds and takes a run. Called under the run lock.
+func (p *Pool) takeRun(k, align uint32) (uint32, bool) {
+	r := &p.runs
+	if r.fit.longest() < k {
+		return 0, false
+	}
+	b := r.fit.first(k)
+	bl := p.table.block(b)
+	at := firstRun(bl.free, k, align)
+	for at == unitsPerBlock { // room, but not at that alignment
+		var ok bool
+		if b, ok = r.fit.next(b+1, k); !ok {
+			return 0, false
+		}
+		bl = p.table.block(b)
+		at = firstRun(bl.free, k, align)
+	}
+	if bl.free == ^uint64(0) {
+		r.freeBlocks--
+		bl.idleSince = 0
+	}
+	bl.free &^= runMask(at, k)
+	r.freeUnits -= int64(k)
+	r.fit.set(b, longestRun(bl.free))
+	return b*unitsPerBlock + at, true
+}
+
+// freeRun takes the k units of a run back. Called under the run lock.
+func (p *Pool) freeRun(u, k uint32) {
+	r := &p.runs
+	b := u / unitsPerBlock
+	bl := p.table.block(b)
+	bl.free |= runMask(u%unitsPerBlock, k)
+	r.freeUnits += int64(k)
+	r.fit.set(b, longestRun(bl.free))
+	if bl.free == ^uint64(0) {
+		r.freeBlocks++
+		p.noteFree()
+	}
+}
+
+// freeSpans takes the runs of empty spans of a class back.
+func (p *Pool) freeSpans(class uint8, units []uint32) {
+	if len(units) == 0 {
+		return
+	}
+	k := classes[class].units
+	p.runs.mu.Lock()
+	for _, u := range units {
+		p.table.mark(u, k, kindFreed, kindFreed)
+		p.freeRun(u, k)
+	}
+	p.runs.mu.Unlock()
+}
+
+// freeLarge takes back the run or huge run that starts at unit u.
+func (p *Pool) freeLarge(u uint32) (bytes int64, err error) {
+	r := &p.runs
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := p.table.word(u)
+	if w.kind() != kindHead { // freed by another goroutine meanwhile
+		return 0, ErrDoubleFree
+	}
+	k := w.arg()
+	*w = kindFreed
+	bytes = int64(k) << unitShift
+	r.large -= bytes
+	if k <= unitsPerBlock {
+		p.freeRun(u, k)
+		return bytes, nil
+	}
+	first := u / unitsPerBlock
+	p.table.block(first).idleSince = 0
+	r.hugeFree = append(r.hugeFree, first)
+	r.hugeFreed += bytes
+	r.huge--
+	p.noteFree()
+	return bytes, nil
+}
+
+// takeHuge takes a cached huge run of n blocks. Called under the run lock.
+func (p *Pool) takeHuge(n uint32) (first uint32, ok bool) {
+	r := &p.runs
+	for i, f := range r.hugeFree {
+		if p.table.block(f).length == n {
+			r.hugeFree = append(r.hugeFree[:i], r.hugeFree[i+1:]...)
+			r.hugeFreed -= int64(n) << blockShift
+			return f, true
+		}
+	}
+	return 0, false
+}
+
+// allocHuge takes n consecutive blocks under one registration and returns the
+// first unit.
+func (p *Pool) allocHuge(n uint32) (uint32, error) {
+	bytes := int64(n) << blockShift
+	if limit := p.cfg.MaxRegionBytes; limit > 0 && bytes > limit || uint64(bytes) > p.mem.size {
+		return 0, p.tooLarge(bytes)
+	}
+	for reclaimed := false; ; {
+		p.runs.mu.Lock()
+		first, ok := p.takeHuge(n)
+		if ok {
+			p.useHuge(first, n)
+			p.runs.mu.Unlock()
+			return first * unitsPerBlock, nil
+		}
+		p.runs.mu.Unlock()
+		first, err := p.openHuge(n)
+		if err == nil {
+			return first * unitsPerBlock, nil
+		}
+		if reclaimed || !p.reclaim() {
+			return 0, err
+		}
+		reclaimed = true
+	}
+}
+
+// useHuge marks a huge run as in use. Called under the run lock.
+func (p *Pool) useHuge(first, n uint32) {
+	units := n * unitsPerBlock
+	p.table.mark(first*unitsPerBlock, units, uint32(makeWord(kindHead, units)), kindBody)
+	p.runs.large += int64(n) << blockShift
+	p.runs.huge++
+}

@@ -1,0 +1,101 @@
+package bemalloc
+
+import (
+	"sync/atomic"
+
+	"github.com/byteexpress/byteexpress/mr"
+)
+
+// blockState is what a block is used for.
+type blockState uint8
+
+const (
+	blockClosed  blockState = iota // address space only
+	blockOpening                   // being backed and registered, or undone
+	blockOpen                      // its units serve runs
+	blockHuge                      // part of a huge run: in use, or cached as free
+	blockParked                    // deregistration failed: mapped, never reused
+)
+
+// block describes 4 MiB of the reservation. Guarded by the run lock, but for the
+// region, which does not change while an allocation in the block lives.
+type block struct {
+	free      uint64 // bit u: unit u is free (blockOpen only)
+	region    mr.Region
+	idleSince int64  // when it became wholly free, in ns of the pool's clock
+	length    uint32 // blocks in the registration; 0 in all but its first block
+	state     blockState
+}
+
+// chunk holds the records of 64 MiB of the reservation. Chunks are made on
+// demand, never move and hold no pointers.
+type chunk struct {
+	words  [unitsPerChunk]unitWord
+	blocks [blocksPerChunk]block
+	spans  [unitsPerChunk]span // indexed by the span's first unit
+}
+
+// table finds the records of an offset in the reservation.
+type table struct {
+	chunks []atomic.Pointer[chunk] // one per 64 MiB of the reservation
+	more   [][]mr.Region           // [device-1][block]: regions with further devices
+}
+
+func newTable(size int64, devices int) table {
+	t := table{chunks: make([]atomic.Pointer[chunk], (size+1<<chunkShift-1)>>chunkShift)}
+	if devices > 1 {
+		t.more = make([][]mr.Region, devices-1)
+		for i := range t.more {
+			t.more[i] = make([]mr.Region, size>>blockShift)
+		}
+	}
+	return t
+}
+
+// ensure makes the records of block b. Called under the run lock.
+func (t *table) ensure(b uint32) {
+	if p := &t.chunks[b/blocksPerChunk]; p.Load() == nil {
+		p.Store(new(chunk))
+	}
+}
+
+// block gives the record of a block that was ensured.
+func (t *table) block(b uint32) *block {
+	return &t.chunks[b/blocksPerChunk].Load().blocks[b%blocksPerChunk]
+}
+
+// word gives the word of a unit whose block was ensured.
+func (t *table) word(u uint32) *unitWord {
+	return &t.chunks[u/unitsPerChunk].Load().words[u%unitsPerChunk]
+}
+
+// span gives the span record of a unit whose block was ensured.
+func (t *table) span(u uint32) *span {
+	return &t.chunks[u/unitsPerChunk].Load().spans[u%unitsPerChunk]
+}
+
+// mark writes the words of the n units of a run that starts at u. A chunk
+// boundary is a block boundary, so only huge runs cross one.
+func (t *table) mark(u, n, first, rest uint32) {
+	for i := uint32(1); i < n; i++ {
+		*t.word(u + i) = makeWord(rest, i)
+	}
+	*t.word(u) = unitWord(first)
+}
+
+// setRegion stores device d's region of block b.
+func (t *table) setRegion(d int, b uint32, r mr.Region) {
+	if d == 0 {
+		t.block(b).region = r
+	} else {
+		t.more[d-1][b] = r
+	}
+}
+
+// region gives device d's region of block b.
+func (t *table) region(d int, b uint32) mr.Region {
+	if d == 0 {
+		return t.block(b).region
+	}
+	return t.more[d-1][b]
+}
