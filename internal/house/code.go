@@ -3,6 +3,7 @@ package house
 import (
 	"go/ast"
 	"go/token"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -11,7 +12,7 @@ import (
 const MaxLines = 499
 
 // LinknameFiles are the only files that may use go:linkname.
-var LinknameFiles = []string{"bemalloc/pin_unsafe.go"}
+var LinknameFiles = []string{"bemalloc/pinned_unsafe.go"}
 
 // CheckSize holds files to MaxLines.
 func CheckSize(t *Tree) (vs []Violation) {
@@ -65,8 +66,11 @@ var (
 	coreTime = []string{"Duration", "Time", "Nanosecond", "Microsecond", "Millisecond", "Second", "Minute", "Hour"}
 	coreRand = []string{"Rand", "New", "Source", "PCG", "NewPCG", "ChaCha8", "NewChaCha8", "NewSource", "Zipf", "NewZipf"}
 	// and what it may not import at all
-	coreNot = []string{"crypto/rand", "net", "os", "syscall", "golang.org/x/sys"}
+	coreNot = []string{"crypto/rand", "net", "os", "golang.org/x/sys"}
 )
+
+// coreErrno matches what a core may use of syscall: error numbers.
+var coreErrno = regexp.MustCompile("^(Errno|E[A-Z0-9]+)$")
 
 // CheckCores keeps clock, goroutines, global randomness and I/O out of the cores.
 // A core that has no file is a violation: the rule would hold nothing.
@@ -107,6 +111,10 @@ func (t *Tree) checkCore(f *File) (vs []Violation) {
 		case "time":
 			if !slices.Contains(coreTime, sel.Sel.Name) {
 				vs = append(vs, t.at(sel.Pos(), "core", "a core is given the time: no time.%s", sel.Sel.Name))
+			}
+		case "syscall":
+			if !coreErrno.MatchString(sel.Sel.Name) {
+				vs = append(vs, t.at(sel.Pos(), "core", "a core does no I/O: no syscall.%s", sel.Sel.Name))
 			}
 		case "math/rand", "math/rand/v2":
 			if !slices.Contains(coreRand, sel.Sel.Name) {

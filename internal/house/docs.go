@@ -3,6 +3,7 @@ package house
 import (
 	"go/ast"
 	"go/token"
+	"path"
 	"slices"
 	"strings"
 )
@@ -102,7 +103,8 @@ func exportedReceiver(d *ast.FuncDecl) bool {
 	}
 }
 
-// CheckExamples wants an Example in every package that others can import.
+// CheckExamples wants an Example in every package that others can import, or in one
+// that it lies under.
 func CheckExamples(t *Tree) (vs []Violation) {
 	var dirs []string
 	has := map[string]bool{}
@@ -120,7 +122,11 @@ func CheckExamples(t *Tree) (vs []Violation) {
 		}
 	}
 	for _, dir := range dirs {
-		if !has[dir] {
+		covered := has[dir]
+		for up := path.Dir(dir); up != "."; up = path.Dir(up) {
+			covered = covered || has[up]
+		}
+		if !covered {
 			vs = append(vs, Violation{Path: dir, Rule: "examples", Text: "a public package has an Example"})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os/exec"
+	"syscall"
 	clock "time"
 )
 
@@ -17,5 +18,6 @@ func run(a netip.Addr, d clock.Duration) {
 	go run(a, d)
 	clock.Sleep(d)
 	_ = clock.Now()
+	_, _ = syscall.EBUSY, syscall.Getpid
 	_, _, _ = crand.Reader, net.IP{}, exec.Cmd{}
 }

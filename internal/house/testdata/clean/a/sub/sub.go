@@ -1,0 +1,2 @@
+// Package sub lies under a package with an Example.
+package sub
