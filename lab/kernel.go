@@ -23,6 +23,8 @@ type kernel struct {
 var kernels = []kernel{
 	{"6.1", "bookworm", "linux-image-amd64", "amd64"},
 	{"6.12", "trixie", "linux-image-amd64", "amd64"},
+	{"5.10", "bullseye", "linux-image-amd64", "amd64"},
+	{"sid", "sid", "linux-image-amd64", "amd64"},
 }
 
 // wanted are the kernel modules that the guest loads. crc32_generic is for rdma_rxe,

@@ -115,7 +115,7 @@ func isDir(name string) bool {
 // suiteItem is a suite's item of the plan; file and dir are where it runs.
 func suiteItem(b binary, file, dir string, o options) plan.Item {
 	argv := []string{
-		file, "-test.v=test2json", fmt.Sprintf("-test.count=%d", o.count),
+		file, "-test.v=test2json", "-test.paniconexit0", fmt.Sprintf("-test.count=%d", o.count),
 		"-test.timeout=" + (o.limit - o.limit/10).String(),
 	}
 	if o.run != "" {

@@ -81,6 +81,6 @@ func tainted() string {
 }
 
 func kernelVersion() string {
-	b, _ := os.ReadFile("/proc/version")
+	b, _ := os.ReadFile("/proc/sys/kernel/osrelease")
 	return strings.TrimSpace(string(b))
 }

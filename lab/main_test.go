@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// clean keeps the tester's own environment out of a test.
+func clean(t *testing.T) {
+	for _, name := range []string{"KERNEL", "MODULES", "RDMA_DEVICE", "LAB_CACHE"} {
+		t.Setenv(name, "")
+	}
+}
+
+func TestSelection(t *testing.T) {
+	clean(t)
+	for _, tc := range []struct {
+		args              string
+		suites, scenarios int
+	}{
+		{"", len(suites), len(scenarios)},
+		{"-suites ./a,./b", 2, 0},
+		{"-scenarios .", 0, len(scenarios)},
+		{"-suites ./a -scenarios .", 1, len(scenarios)},
+		{"-suites none -scenarios .", 0, len(scenarios)},
+		{"-suites ./a -scenarios none", 1, 0},
+		{"-scenarios none", 0, 0},
+		{"-scenarios no-such-name", 0, 0},
+	} {
+		o, err := parse(strings.Fields(tc.args))
+		if len(o.suites) != tc.suites || len(o.scenarios) != tc.scenarios {
+			t.Errorf("%q: %d suites, %d scenarios; want %d, %d", tc.args, len(o.suites), len(o.scenarios), tc.suites, tc.scenarios)
+		}
+		if nothing := tc.suites+tc.scenarios == 0; nothing != (err != nil) {
+			t.Errorf("%q: error %v; one is due: %t", tc.args, err, nothing)
+		}
+	}
+}
+
+func TestBadArguments(t *testing.T) {
+	clean(t)
+	for args, want := range map[string]string{
+		"./uverbs":     "everything is a flag",
+		"-scenarios (": "-scenarios",
+		"-nosuch":      "-nosuch",
+	} {
+		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v, want one with %q", args, err, want)
+		}
+	}
+	t.Setenv("KERNEL", "vmlinuz")
+	if _, err := parse(nil); err == nil || !strings.Contains(err.Error(), "needs both") {
+		t.Errorf("KERNEL without MODULES: error %v", err)
+	}
+}
+
+func TestUnknownDevice(t *testing.T) {
+	clean(t)
+	t.Setenv("RDMA_DEVICE", "nodevice9")
+	if err := run(context.Background(), nil); err == nil || !strings.Contains(err.Error(), "nodevice9") {
+		t.Errorf("error %v, want one that names the device", err)
+	}
+}
+
+func TestUnknownKernel(t *testing.T) {
+	if _, err := findKernel(context.Background(), options{kernel: "2.4"}); err == nil || !strings.Contains(err.Error(), `"2.4"`) {
+		t.Errorf("error %v, want one that names the kernel", err)
+	}
+}
+
+// Without a way to install, the error says what to install.
+func TestNeedSaysWhatToInstall(t *testing.T) {
+	t.Setenv("PATH", t.TempDir()) // no apt-get
+	err := need(context.Background(), []tool{{"qemu-x", "qemu-pkg"}, {"peer-x", "peer-pkg"}, {"peer-y", "peer-pkg"}, {"/no/such/file", "file-pkg"}})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, want := range []string{"qemu-x", "peer-y", "/no/such/file", "apt-get install file-pkg peer-pkg qemu-pkg", "RDMA_DEVICE="} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q lacks %q", err, want)
+		}
+	}
+	if err := need(context.Background(), []tool{{os.Args[0], "go"}}); err != nil {
+		t.Errorf("nothing missing: %v", err)
+	}
+}
+
+// A package that would silently test nothing is refused.
+func TestSuiteWithoutDeviceTests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the go command")
+	}
+	for pkg, want := range map[string]string{
+		"../internal/lab/cpio": "no tests for a device",
+		"../internal/lab/...":  "several packages",
+		"../no/such/package":   "no/such/package",
+	} {
+		if _, err := buildSuite(t.Context(), t.TempDir(), "amd64", pkg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one with %q", pkg, err, want)
+		}
+	}
+}
+
+func TestLocate(t *testing.T) {
+	for _, tc := range []struct {
+		desc, image, module string
+		ok                  bool
+	}{
+		{"Debian 12", "boot/vmlinuz-6.1.0", "lib/modules/6.1.0/kernel/a.ko", true},
+		{"Debian 13", "boot/vmlinuz-6.12", "usr/lib/modules/6.12/kernel/a.ko.xz", true},
+		{"sid", "usr/lib/modules/7.2/vmlinuz", "usr/lib/modules/7.2/kernel/a.ko.xz", true},
+		{"no image", "boot/config-6.1.0", "lib/modules/6.1.0/kernel/a.ko", false},
+		{"no modules", "boot/vmlinuz-6.1.0", "lib/firmware/a", false},
+	} {
+		root := t.TempDir()
+		for _, f := range []string{tc.image, tc.module} {
+			path := filepath.Join(root, f)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, nil, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		u, err := locate(root)
+		if (err == nil) != tc.ok {
+			t.Errorf("%s: error %v", tc.desc, err)
+		}
+		if tc.ok && (u.image != filepath.Join(root, tc.image) || !strings.HasPrefix(filepath.Join(root, tc.module), u.modules+string(filepath.Separator))) {
+			t.Errorf("%s: got %+v", tc.desc, u)
+		}
+	}
+}
+
+// Two scenarios on one TCP port would disturb each other.
+func TestScenarios(t *testing.T) {
+	names, ports := map[string]bool{}, map[int]string{}
+	for _, s := range scenarios {
+		if names[s.name] {
+			t.Errorf("two scenarios %q", s.name)
+		}
+		names[s.name] = true
+		roles := map[string]bool{}
+		for _, p := range s.procs {
+			if roles[p.Role] {
+				t.Errorf("%s: two processes %q", s.name, p.Role)
+			}
+			roles[p.Role] = true
+			if other := ports[p.Port]; p.Port != 0 && other != "" {
+				t.Errorf("%s: port %d is also of %s", s.name, p.Port, other)
+			}
+			ports[p.Port] = s.name
+		}
+	}
+}
