@@ -45,6 +45,7 @@ func check(t *testing.T, root string) (*Tree, map[string][]Violation) {
 		"prints":       CheckPrints(tree),
 		"docs":         CheckDocs(tree),
 		"examples":     CheckExamples(tree),
+		"tests":        CheckTests(tree),
 		"words":        CheckWords(tree),
 	}
 }

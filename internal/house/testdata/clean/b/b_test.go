@@ -1,5 +1,9 @@
 package b
 
-import "unsafe"
+import (
+	"unsafe"
 
-func ExampleCore() { _ = unsafe.Pointer(nil) }
+	"go.uber.org/goleak"
+)
+
+func ExampleCore() { _, _ = goleak.Find, unsafe.Pointer(nil) }
