@@ -1,0 +1,219 @@
+package nic
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+const (
+	// quantum is how many packets a queue pair sends in its turn.
+	quantum = 256
+	// inflight bounds the request packets of a queue pair that are not
+	// acknowledged: far below the 2^23 that PSNs can tell apart.
+	inflight = 1024
+	// ackEvery is how often a long message asks for an acknowledgement, in packets.
+	ackEvery = 64
+	// holdTime is how long the option HoldSends keeps a completion back at most.
+	holdTime = 200 * time.Microsecond
+	// unlimited is the payload of one packet without segmentation.
+	unlimited = qp.MaxMessage
+)
+
+// GID is an entry of a port's GID table. A foreign entry belongs to a network
+// interface outside our network namespace: it is listed but no queue pair can
+// use it, as when the interface cannot be read.
+type GID struct {
+	verbs.GIDEntry
+	Foreign bool
+}
+
+// Port is a port's state. An entry of GIDs that is zero is empty.
+type Port struct {
+	verbs.PortAttr
+	GIDs []GID
+}
+
+// Config is what a NIC is made of. It is not changed after New.
+type Config struct {
+	Attr  verbs.DeviceAttr // limits
+	Ports []Port           // the NIC keeps a copy
+	// Segment cuts messages into packets of the path MTU. Otherwise a message is
+	// one packet, whatever the path MTU.
+	Segment bool
+	// HoldSends lets receive completions overtake up to that many send completions
+	// of the same CQ (a fault for tests); 0: in order.
+	HoldSends int
+	// Rand is the source of keys and queue pair numbers. It must not be nil.
+	Rand *rand.Rand
+	// Event takes asynchronous events; it must not call the NIC. May be nil.
+	Event func(Event)
+}
+
+// NIC is one RDMA NIC. See the package's documentation for who may call what.
+type NIC struct {
+	Owner any // the driver's
+
+	cfg    Config
+	fabric Fabric
+	ports  []Port
+	now    time.Duration
+	stats  Stats
+	lost   bool
+
+	keys    keyTable
+	qps     map[qp.Num]*QP
+	nextNum qp.Num
+
+	ready      []*QP // have something to do in Run
+	spare      []*QP
+	timers     timers
+	overflowed []*CQ
+	holding    []*CQ // have send completions held back
+	heldUntil  time.Duration
+
+	pkt  Packet  // to be sent; lives here so that it does not move to the heap each time
+	word [8]byte // an atomic's result on its way to memory
+}
+
+// New makes a NIC on a fabric.
+func New(cfg Config, f Fabric) *NIC {
+	n := &NIC{cfg: cfg, fabric: f, qps: make(map[qp.Num]*QP)}
+	n.ports = append(n.ports, cfg.Ports...)
+	n.keys.mask = cfg.Rand.Uint32() &^ rkeyFlip
+	n.nextNum = qp.Num(cfg.Rand.Uint32())
+	return n
+}
+
+// Deliver takes a packet that arrived. The packet is the caller's again on
+// return.
+func (n *NIC) Deliver(now time.Duration, p *Packet) {
+	n.now = now
+	n.stats.PacketsReceived++
+	q := n.qps[p.DestQP]
+	if q == nil || n.lost || !q.takes(p) {
+		n.stats.PacketsDropped++
+		return
+	}
+	switch f := p.Op.flags(); {
+	case f&isResponse != 0:
+		n.response(q, p, f)
+	case f&isRequest != 0:
+		n.request(q, p, f)
+	default:
+		n.stats.PacketsDropped++
+	}
+}
+
+// Ring is the doorbell of a queue pair.
+func (n *NIC) Ring(q *QP) {
+	n.stats.Doorbells++
+	n.wake(q)
+}
+
+// wake puts q on the list of those that have something to do.
+func (n *NIC) wake(q *QP) {
+	if !q.isReady {
+		q.isReady = true
+		n.ready = append(n.ready, q)
+	}
+}
+
+// Run does what is due: timers, responses, acknowledgements, and at most one
+// quantum of sends for each queue pair that has some. more: call again, after
+// the fabric had its turn.
+func (n *NIC) Run(now time.Duration) (more bool) {
+	n.now = now
+	if n.lost {
+		return false
+	}
+	for q := n.timers.pop(now); q != nil; q = n.timers.pop(now) {
+		n.expire(q)
+		n.timers.arm(q)
+	}
+	for len(n.ready) > 0 && !more {
+		turn := n.ready
+		n.ready = n.spare[:0]
+		for i, q := range turn {
+			turn[i] = nil
+			q.isReady = false
+			if n.serve(q) {
+				n.wake(q)
+				more = true
+			}
+		}
+		n.spare = turn
+	}
+	if len(n.holding) > 0 && now >= n.heldUntil {
+		for i, c := range n.holding {
+			n.holding[i], c.inList = nil, false
+			c.releaseHeld()
+		}
+		n.holding = n.holding[:0]
+	}
+	n.failOverflowed()
+	return more
+}
+
+// serve gives q its turn.
+func (n *NIC) serve(q *QP) (more bool) {
+	if q.state == qp.Err {
+		n.flush(q)
+		return false
+	}
+	more = n.respond(q, quantum)
+	if !more {
+		n.acknowledge(q)
+	}
+	more = n.transmit(q, quantum) || more
+	n.timers.arm(q)
+	return more
+}
+
+// failOverflowed takes the queue pairs of overflowed CQs to the error state.
+func (n *NIC) failOverflowed() {
+	for len(n.overflowed) > 0 {
+		c := n.overflowed[len(n.overflowed)-1]
+		n.overflowed = n.overflowed[:len(n.overflowed)-1]
+		for _, q := range c.qps {
+			if q.state != qp.Err && q.state != qp.Reset {
+				n.qpEvent(q, verbs.EventQPFatal)
+				n.enterErr(q)
+			}
+		}
+	}
+}
+
+// Deadline is when Run must be called again at the latest, if at all.
+func (n *NIC) Deadline() (at time.Duration, ok bool) {
+	at = never
+	if len(n.timers) > 0 {
+		at = n.timers[0].wakeAt
+	}
+	if len(n.holding) > 0 {
+		at = min(at, n.heldUntil)
+	}
+	return at, at != never && !n.lost
+}
+
+// send hands the prepared packet to the fabric.
+func (n *NIC) send(q *QP) {
+	p := &n.pkt
+	n.stats.PacketsSent++
+	n.stats.BytesSent += uint64(p.Payload.n)
+	if !n.portUp(q.port) {
+		return // lost on the way out
+	}
+	q.ticket = max(q.ticket, n.fabric.Send(n, p))
+}
+
+// header starts the next packet of q with all that its packets have in common.
+func (n *NIC) header(q *QP, op Op, psn qp.PSN) *Packet {
+	n.pkt = Packet{
+		Route: q.route, SGID: q.sgid.GID, DGID: q.attr.AV.DGID, GIDType: q.sgid.Type, MTU: q.attr.PathMTU,
+		Op: op, DestQP: q.attr.DestNum, PSN: psn,
+	}
+	return &n.pkt
+}

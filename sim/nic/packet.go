@@ -1,0 +1,147 @@
+package nic
+
+import (
+	"fmt"
+
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// Op is the operation of a packet. The values are the RC opcodes of the base
+// transport header (IBTA 1.4, table 38).
+type Op uint8
+
+const (
+	OpSendFirst      Op     = 0x00
+	OpSendMiddle     Op     = 0x01
+	OpSendLast       Op     = 0x02
+	OpSendLastImm    Op     = 0x03
+	OpSendOnly       Op     = 0x04
+	OpSendOnlyImm    Op     = 0x05
+	OpWriteFirst     Op     = 0x06
+	OpWriteMiddle    Op     = 0x07
+	OpWriteLast      Op     = 0x08
+	OpWriteLastImm   Op     = 0x09
+	OpWriteOnly      Op     = 0x0a
+	OpWriteOnlyImm   Op     = 0x0b
+	OpReadRequest    Op     = 0x0c
+	OpReadRespFirst  Op     = 0x0d
+	OpReadRespMiddle Op     = 0x0e
+	OpReadRespLast   Op     = 0x0f
+	OpReadRespOnly   Op     = 0x10
+	OpAck            Op     = 0x11
+	OpAtomicAck      Op     = 0x12
+	OpCompareSwap    Op     = 0x13
+	OpFetchAdd       Op     = 0x14
+	numOps                  = 0x15
+	opBadFlags       opFlag = 0
+)
+
+// opFlag tells what a packet of an Op is and carries.
+type opFlag uint16
+
+const (
+	isSend     opFlag = 1 << iota // part of a SEND
+	isWrite                       // part of a WRITE
+	isRead                        // READ request
+	isAtomic                      // atomic request
+	isReadResp                    // READ response
+	isAck                         // acknowledgement, positive or negative
+	starts                        // first packet of its message
+	ends                          // last packet of its message
+	hasImm                        // carries an immediate
+)
+
+const (
+	isRequest  = isSend | isWrite | isRead | isAtomic
+	isResponse = isReadResp | isAck
+)
+
+var ops = [numOps]struct {
+	name  string
+	flags opFlag
+}{
+	OpSendFirst:      {"SEND_FIRST", isSend | starts},
+	OpSendMiddle:     {"SEND_MIDDLE", isSend},
+	OpSendLast:       {"SEND_LAST", isSend | ends},
+	OpSendLastImm:    {"SEND_LAST_IMM", isSend | ends | hasImm},
+	OpSendOnly:       {"SEND_ONLY", isSend | starts | ends},
+	OpSendOnlyImm:    {"SEND_ONLY_IMM", isSend | starts | ends | hasImm},
+	OpWriteFirst:     {"WRITE_FIRST", isWrite | starts},
+	OpWriteMiddle:    {"WRITE_MIDDLE", isWrite},
+	OpWriteLast:      {"WRITE_LAST", isWrite | ends},
+	OpWriteLastImm:   {"WRITE_LAST_IMM", isWrite | ends | hasImm},
+	OpWriteOnly:      {"WRITE_ONLY", isWrite | starts | ends},
+	OpWriteOnlyImm:   {"WRITE_ONLY_IMM", isWrite | starts | ends | hasImm},
+	OpReadRequest:    {"READ_REQUEST", isRead | starts | ends},
+	OpReadRespFirst:  {"READ_RESP_FIRST", isReadResp | starts},
+	OpReadRespMiddle: {"READ_RESP_MIDDLE", isReadResp},
+	OpReadRespLast:   {"READ_RESP_LAST", isReadResp | ends},
+	OpReadRespOnly:   {"READ_RESP_ONLY", isReadResp | starts | ends},
+	OpAck:            {"ACK", isAck},
+	OpAtomicAck:      {"ATOMIC_ACK", isAck | isAtomic},
+	OpCompareSwap:    {"COMPARE_SWAP", isAtomic | starts | ends},
+	OpFetchAdd:       {"FETCH_ADD", isAtomic | starts | ends},
+}
+
+// flags is 0 for an unknown operation.
+func (o Op) flags() opFlag {
+	if o < numOps {
+		return ops[o].flags
+	}
+	return opBadFlags
+}
+
+// String is the operation's name.
+func (o Op) String() string {
+	if o < numOps {
+		return ops[o].name
+	}
+	return fmt.Sprintf("OP_%#x", uint8(o))
+}
+
+// Syndrome is the first byte of the ACK extended transport header (IBTA 1.4,
+// 9.7.5.2.2): what kind of acknowledgement it is, and its detail.
+type Syndrome uint8
+
+const (
+	synAck     Syndrome = 0x1f // no end-to-end credits
+	synRNR     Syndrome = 0x20 // | RNR timer
+	synNak     Syndrome = 0x60 // | code
+	synKind    Syndrome = 0x60
+	synDetail  Syndrome = 0x1f
+	nakPSN              = synNak | 0 // PSN sequence error
+	nakInvalid          = synNak | 1 // invalid request
+	nakAccess           = synNak | 2 // remote access error
+	nakRemote           = synNak | 3 // remote operational error
+)
+
+// Packet is one packet between two NICs, headers as fields. It is a plain value;
+// its payload refers to memory of the sender.
+type Packet struct {
+	Route     Route // the fabric's; where the packet goes
+	SGID      verbs.GID
+	DGID      verbs.GID
+	GIDType   verbs.GIDType
+	Op        Op
+	Syndrome  Syndrome // OpAck, OpAtomicAck, last and only READ responses
+	MTU       qp.MTU   // the sender's path MTU, for fabrics that do not segment; 0: not told
+	AckReq    bool
+	Solicited bool
+	DestQP    qp.Num
+	PSN       qp.PSN
+	MSN       uint32 // messages completed by the responder, 24 bits
+	Imm       uint32 // as a number; the wire has it big-endian
+	RKey      mr.RKey
+	Length    uint32 // of the whole WRITE or READ
+	Addr      uint64 // remote address of a WRITE, READ or atomic
+	Compare   uint64 // OpCompareSwap
+	Swap      uint64 // OpCompareSwap: new value; OpFetchAdd: summand; OpAtomicAck: old value
+	Payload   Payload
+}
+
+// String shows the headers.
+func (p *Packet) String() string {
+	return fmt.Sprintf("%v to qp %#x psn %#x len %d syn %#x", p.Op, uint32(p.DestQP), uint32(p.PSN), p.Payload.Len(), uint8(p.Syndrome))
+}

@@ -1,0 +1,187 @@
+package nic
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// QP is a reliable-connection queue pair of one NIC.
+type QP struct {
+	Owner any // the driver's
+
+	nic    *NIC
+	pd     *PD
+	num    qp.Num
+	caps   qp.Caps
+	sigAll bool
+	sendCQ *CQ
+	recvCQ *CQ
+	sq     sendQueue
+	rq     recvQueue
+
+	soft   atomic.Uint32 // qp.State as the application knows it
+	life   atomic.Uint32 // counts resets: tells completions of an earlier life
+	failed atomic.Bool   // in the error state: receives need a doorbell
+
+	// Connection.
+	state qp.State
+	attr  qp.Attr
+	port  int
+	sgid  verbs.GIDEntry
+	route Route
+	mtu   int    // payload bytes a packet
+	lease *lease // on the memory of the send requests
+
+	retired *lease // of the last life
+
+	// Work and time.
+	isReady bool
+	timerAt int           // place in NIC.timers, -1: none
+	wakeAt  time.Duration // key there
+	ticket  Ticket        // of the last packet sent
+
+	requester
+	responder
+}
+
+// CreateQP makes a queue pair in state RESET. The capacities were checked
+// against the device's limits.
+func (n *NIC) CreateQP(pd *PD, sendCQ, recvCQ *CQ, caps qp.Caps, sigAll bool) (*QP, error) {
+	if len(n.qps) >= n.cfg.Attr.MaxQP {
+		return nil, verbs.ErrLimit
+	}
+	q := &QP{nic: n, pd: pd, caps: caps, sigAll: sigAll, sendCQ: sendCQ, recvCQ: recvCQ, timerAt: -1}
+	q.sq.init(&caps)
+	q.rq.init(&caps)
+	q.newLife()
+	q.num = n.newNum()
+	n.qps[q.num] = q
+	for _, c := range []*CQ{sendCQ, recvCQ} {
+		c.users++
+		c.qps = append(c.qps, q)
+	}
+	return q, nil
+}
+
+// newNum gives the next free number; 0 and 1 are for management, all ones is for
+// multicast (IBTA 1.4, 10.2.4.1).
+func (n *NIC) newNum() qp.Num {
+	for {
+		n.nextNum = (n.nextNum + 1) & 0xffffff
+		if n.nextNum > 1 && n.nextNum != 0xffffff && n.qps[n.nextNum] == nil {
+			return n.nextNum
+		}
+	}
+}
+
+// DestroyQP ends a queue pair; requests not completed are forgotten. Their memory
+// is free once the queue pair is Idle.
+func (n *NIC) DestroyQP(q *QP) {
+	q.lease.stop()
+	q.retired = q.lease
+	n.timers.remove(q)
+	delete(n.qps, q.num)
+	q.state = qp.Reset
+	q.soft.Store(uint32(qp.Reset))
+	q.sq.forget()
+	q.rq.forget()
+	for _, c := range []*CQ{q.sendCQ, q.recvCQ} {
+		c.users--
+		i := slices.Index(c.qps, q)
+		c.qps = slices.Delete(c.qps, i, i+1)
+	}
+}
+
+// Idle reports, after DestroyQP or a move to RESET, that no packet in flight is
+// being copied from the memory of its requests.
+func (q *QP) Idle() bool { return q.retired == nil || q.retired.idle() }
+
+// Num is the queue pair's number.
+func (q *QP) Num() qp.Num { return q.num }
+
+// Caps are its capacities.
+func (q *QP) Caps() qp.Caps { return q.caps }
+
+// State is the state as the application knows it; any goroutine may ask.
+func (q *QP) State() qp.State { return qp.State(q.soft.Load()) }
+
+// NIC is the NIC of the queue pair.
+func (q *QP) NIC() *NIC { return q.nic }
+
+// Attr gives the attributes, with the NIC's own view of the state.
+func (q *QP) Attr() qp.Attr {
+	a := q.attr
+	a.State, a.CurState = q.state, q.state
+	if q.state == qp.RTR || q.state == qp.RTS || q.state == qp.SQD {
+		a.SendPSN, a.RecvPSN = q.sendPSN, q.recvPSN
+	}
+	return a
+}
+
+// newLife starts the queue pair anew in RESET.
+func (q *QP) newLife() {
+	q.state = qp.Reset
+	q.soft.Store(uint32(qp.Reset))
+	q.life.Add(1)
+	q.failed.Store(false)
+	if q.lease != nil {
+		q.lease.stop()
+	}
+	q.retired, q.lease = q.lease, &lease{q: q}
+	q.attr, q.route, q.port, q.ticket = qp.Attr{}, nil, 1, 0
+	q.requester = requester{}
+	q.responder = responder{}
+	q.sq.forget()
+	q.rq.forget()
+	q.cur = q.sq.una
+}
+
+// deadline is when the queue pair's next timer runs out.
+func (q *QP) deadline() time.Duration {
+	switch {
+	case q.state != qp.RTS && q.state != qp.SQD:
+		return never
+	case q.rnrWait:
+		return q.rnrUntil
+	case q.ackDeadline > 0:
+		return q.ackDeadline
+	}
+	return never
+}
+
+// completeSend reports the oldest send request and frees it. Its place was made
+// sure by una < posted.
+func (n *NIC) completeSend(q *QP, st cq.Status) {
+	i := q.sq.una
+	w := q.sq.at(i)
+	q.sq.una++
+	if st == cq.Success && !q.sigAll && w.flags&qp.Signaled == 0 {
+		return
+	}
+	e := entry{
+		Completion: cq.Completion{ID: w.id, Status: st, QPNum: q.num, Opcode: sendOpcodes[w.op]},
+		q:          q, life: q.life.Load(), slot: i,
+	}
+	if w.op == qp.Read || w.op.IsAtomic() {
+		e.ByteLen = w.length
+	}
+	q.sendCQ.add(&e, false)
+}
+
+var sendOpcodes = [...]cq.Opcode{
+	qp.Write: cq.Write, qp.WriteWithImm: cq.Write, qp.Send: cq.Send, qp.SendWithImm: cq.Send, qp.Read: cq.Read,
+	qp.CompareSwap: cq.CompareSwap, qp.FetchAdd: cq.FetchAdd,
+}
+
+// completeRecv reports the oldest receive and frees it.
+func (n *NIC) completeRecv(q *QP, c cq.Completion, solicited bool) {
+	i := q.rq.una
+	q.rq.una++
+	c.ID, c.QPNum = q.rq.at(i).id, q.num
+	q.recvCQ.add(&entry{Completion: c, q: q, life: q.life.Load(), slot: i, recv: true}, solicited)
+}

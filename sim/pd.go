@@ -1,0 +1,162 @@
+package sim
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/sim/nic"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// PD is a protection domain, a verbs.PD.
+type PD struct {
+	ctx  *Context
+	core nic.PD
+
+	mu      sync.Mutex
+	closed  bool
+	regions map[mr.LKey]*nic.Region
+	qps     int
+}
+
+func (p *PD) check(op, object string) error {
+	p.mu.Lock()
+	closed := p.closed
+	p.mu.Unlock()
+	if closed {
+		return p.ctx.dev.err(op, object, verbs.ErrClosed, "")
+	}
+	return p.ctx.check(op, object)
+}
+
+// Register makes buf known to the NIC.
+func (p *PD) Register(buf []byte, access mr.Access) (mr.Region, error) {
+	const op = "register memory"
+	d := p.ctx.dev
+	what := fmt.Sprintf("%d bytes at %#x", len(buf), mr.Addr(buf))
+	if err := p.check(op, what); err != nil {
+		return mr.Region{}, err
+	}
+	if err := d.attr.CheckMR(buf, access); err != nil {
+		return mr.Region{}, d.err(op, what, err, "")
+	}
+	if s := d.cfg.PageSize; s > 0 && (mr.Addr(buf)%s != 0 || uint64(len(buf))%s != 0) {
+		return mr.Region{}, d.err(op, what, fmt.Errorf("%w: start and length must be multiples of the page of %d bytes", syscall.EINVAL, s), "register whole pages")
+	}
+	if d.refused() {
+		return mr.Region{}, d.err(op, what, fmt.Errorf("%w: refused by an injected fault", syscall.ENOMEM), "")
+	}
+	if err := d.lock(uint64(len(buf)), op, what); err != nil {
+		return mr.Region{}, err
+	}
+	d.node.mu.Lock()
+	r, err := d.node.nic.CreateRegion(&p.core, buf, access)
+	d.node.mu.Unlock()
+	if err != nil {
+		d.unlock(uint64(len(buf)))
+		return mr.Region{}, d.err(op, what, err, fmt.Sprintf("the device has at most %d memory regions: register fewer, larger ones", d.attr.MaxMR))
+	}
+	p.mu.Lock()
+	if p.regions == nil {
+		p.regions = make(map[mr.LKey]*nic.Region)
+	}
+	p.regions[r.LKey] = r
+	p.mu.Unlock()
+	return r.Region, nil
+}
+
+// Deregister ends a region. It returns when no packet on its way refers to the
+// memory any more.
+func (p *PD) Deregister(region mr.Region) error {
+	d := p.ctx.dev
+	p.mu.Lock()
+	r := p.regions[region.LKey]
+	if r == nil || r.Region != region {
+		p.mu.Unlock()
+		return d.err("deregister memory", region.String(), fmt.Errorf("%w: not registered here", syscall.EINVAL), "")
+	}
+	delete(p.regions, region.LKey)
+	p.mu.Unlock()
+	d.node.mu.Lock()
+	d.node.nic.DestroyRegion(r)
+	d.node.mu.Unlock()
+	await(r.Idle)
+	d.unlock(r.Length)
+	return nil
+}
+
+// await waits for the end of copies that run right now.
+func await(idle func() bool) {
+	for i := 0; !idle(); i++ {
+		if i < 100 {
+			runtime.Gosched()
+		} else {
+			time.Sleep(10 * time.Microsecond)
+		}
+	}
+}
+
+// CreateQP makes a queue pair in state RESET.
+func (p *PD) CreateQP(cfg verbs.QPConfig) (qp.QP, error) {
+	const op = "create"
+	d := p.ctx.dev
+	what := fmt.Sprintf("queue pair of %d send and %d receive requests", cfg.Caps.SendWR, cfg.Caps.RecvWR)
+	if err := p.check(op, what); err != nil {
+		return nil, err
+	}
+	if err := d.attr.CheckQP(cfg); err != nil {
+		return nil, d.err(op, what, err, "")
+	}
+	send, ok1 := cfg.SendCQ.(*CQ)
+	recv, ok2 := cfg.RecvCQ.(*CQ)
+	if !ok1 || !ok2 || send.ctx != p.ctx || recv.ctx != p.ctx {
+		return nil, d.err(op, what, fmt.Errorf("%w: the completion queues belong to another context", syscall.EINVAL), "")
+	}
+	q := &QP{pd: p, maxMessage: 1 << 31}
+	d.node.mu.Lock()
+	core, err := d.node.nic.CreateQP(&p.core, send.core, recv.core, cfg.Caps, cfg.SigAll)
+	if err == nil {
+		q.core = core
+		core.Owner = q
+		if port, ok := d.node.nic.Port(1); ok {
+			q.maxMessage = port.MaxMessage
+		}
+	}
+	d.node.mu.Unlock()
+	if err != nil {
+		return nil, d.err(op, what, err, fmt.Sprintf("the device has at most %d queue pairs", d.attr.MaxQP))
+	}
+	p.mu.Lock()
+	p.qps++
+	p.mu.Unlock()
+	return q, nil
+}
+
+// Close gives the domain back.
+func (p *PD) Close() error {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil
+	}
+	if len(p.regions)+p.qps > 0 {
+		err := fmt.Errorf("%w: %d memory regions and %d queue pairs are open", syscall.EBUSY, len(p.regions), p.qps)
+		p.mu.Unlock()
+		return p.ctx.dev.err("close protection domain", "", err, "close them first")
+	}
+	p.closed = true
+	p.mu.Unlock()
+	c := p.ctx
+	c.dev.mu.Lock()
+	c.dev.pds--
+	c.dev.mu.Unlock()
+	c.mu.Lock()
+	c.pds--
+	c.mu.Unlock()
+	return nil
+}
