@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 
 	"github.com/byteexpress/byteexpress/internal/lab/plan"
 	"github.com/byteexpress/byteexpress/internal/lab/runner"
@@ -43,18 +42,23 @@ func runHost(ctx context.Context, o options) error {
 		return err
 	}
 	v := newView(p, o)
+	runPlan(ctx, p, gid, v)
+	return v.finish(ctx.Err())
+}
+
+// runPlan does on this host what the guest's init does in the guest.
+func runPlan(ctx context.Context, p plan.Plan, gid int, v *view) {
 	pr, pw := io.Pipe()
 	go func() {
+		defer pw.Close()
 		out := plan.NewWriter(pw, p.Nonce)
-		out.Send(plan.Record{Kind: plan.Boot, Text: strings.TrimSpace(runtime.GOOS + " " + runtime.GOARCH)})
-		out.Send(plan.Record{Kind: plan.Ready, Text: fmt.Sprintf("%s, GID index %d", o.device, gid)})
-		r := runner.Runner{Out: out, Device: o.device, GID: gid, Env: os.Environ()}
+		out.Send(plan.Record{Kind: plan.Boot, Text: "this host"})
+		out.Send(plan.Record{Kind: plan.Ready, Text: fmt.Sprintf("%s, GID index %d", p.Device, gid)})
+		r := runner.Runner{Out: out, Device: p.Device, GID: gid, Env: os.Environ()}
 		for _, it := range p.Items {
 			r.Run(ctx, it)
 		}
 		out.Send(plan.Record{Kind: plan.Done})
-		pw.Close()
 	}()
 	eachLine(pr, v.report)
-	return v.finish(ctx.Err())
 }
