@@ -2,7 +2,6 @@ package archon
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -138,8 +137,6 @@ func (s *clientSend) sent(err error) {
 	}
 }
 
-var syncCalls = sync.Pool{New: func() any { return &Call{wake: make(chan struct{}, 1)} }}
-
 func wakeCaller(call *Call) { call.wake <- struct{}{} }
 
 // Call runs one call and waits for its response, which the caller releases. ctx's
@@ -157,10 +154,10 @@ func (c *Client) Call(ctx context.Context, m Method, request Buf) (Response, err
 		c.Free(request)
 		return Response{}, contextError(err)
 	}
-	call := syncCalls.Get().(*Call)
+	call := c.waits.Get().(*Call)
 	call.Method, call.Request, call.Timeout = m, request, timeout
 	if err := c.Go(call, wakeCaller); err != nil {
-		syncCalls.Put(call)
+		c.waits.Put(call)
 		return Response{}, err
 	}
 	select {
@@ -171,7 +168,7 @@ func (c *Client) Call(ctx context.Context, m Method, request Buf) (Response, err
 	}
 	resp, err := call.Response, call.Err
 	call.Response, call.Err = Response{}, nil
-	syncCalls.Put(call)
+	c.waits.Put(call)
 	return resp, err
 }
 

@@ -26,6 +26,7 @@ type Client struct {
 	start time.Time     // deadlines count from here
 	done  chan struct{} // closed after the last callback
 	sends sync.Pool     // *clientSend
+	waits sync.Pool     // *Call of Client.Call
 
 	mu    sync.Mutex
 	calls callTable
@@ -46,6 +47,7 @@ func NewClient(sock Socket, cfg ClientConfig) *Client {
 		s.fn = s.sent
 		return s
 	}
+	c.waits.New = func() any { return &Call{wake: make(chan struct{}, 1)} }
 	sock.OnMessage(c.onMessage)
 	return c
 }

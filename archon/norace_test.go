@@ -1,0 +1,5 @@
+//go:build !race
+
+package archon
+
+const raceEnabled = false
