@@ -1,0 +1,52 @@
+package report
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+
+	"github.com/pkg/errors"
+)
+
+// Write writes the document, indented, with a newline at its end.
+func (d *Document) Write(w io.Writer) error {
+	b, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		return errors.Wrap(err, "JSON result")
+	}
+	_, err = w.Write(append(b, '\n'))
+	return errors.Wrap(err, "JSON result")
+}
+
+// Save writes the document to a file in one step: whoever reads the file at any
+// time finds a valid document.
+func (d *Document) Save(path string) error {
+	tmp := path + ".part"
+	f, err := os.Create(tmp)
+	if err != nil {
+		return errors.Wrap(err, "JSON result")
+	}
+	err = d.Write(f)
+	if closeErr := f.Close(); err == nil {
+		err = errors.Wrap(closeErr, "JSON result")
+	}
+	if err == nil {
+		err = errors.Wrap(os.Rename(tmp, path), "JSON result")
+	}
+	if err != nil {
+		_ = os.Remove(tmp)
+	}
+	return err
+}
+
+// streamed is one line of a stream: a row with what is needed to read it alone.
+type streamed struct {
+	Schema  string `json:"schema"`
+	Command string `json:"command"`
+	Row     *Row   `json:"row"`
+}
+
+// Stream writes one row as one line of JSON.
+func (d *Document) Stream(w io.Writer, r *Row) error {
+	return errors.Wrap(json.NewEncoder(w).Encode(streamed{d.Schema, d.Command, r}), "JSON stream")
+}

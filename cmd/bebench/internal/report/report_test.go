@@ -1,0 +1,174 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/cost"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write the golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *rewrite {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s (-want +got), -rewrite to accept:\n%s", name, diff)
+	}
+}
+
+// full is a sample with everything measured.
+func full() *Sample {
+	h := hist.New()
+	for i := range 1000 {
+		h.Record(time.Duration(i+1) * time.Microsecond)
+	}
+	return &Sample{
+		Name: "write", SizeBytes: 65536, Ops: 1000, Bytes: 65536000, Wall: time.Second / 2, Latency: h, PeakBps: 2e8,
+		Spent: &cost.Spent{CPU: time.Second / 4, HasCPU: true, Allocs: 250}, Verified: ptr(true), Counters: map[string]int64{"rnr": 0},
+	}
+}
+
+func TestTables(t *testing.T) {
+	s := full()
+	for _, tt := range []struct {
+		name   string
+		table  func(*bytes.Buffer) *Table
+		halved bool
+	}{
+		{"bandwidth.txt", func(b *bytes.Buffer) *Table { return BandwidthTable(b, false) }, false},
+		{"bandwidth_gbits.txt", func(b *bytes.Buffer) *Table { return BandwidthTable(b, true) }, false},
+		{"latency.txt", func(b *bytes.Buffer) *Table { return LatencyTable(b) }, true},
+		{"job.txt", func(b *bytes.Buffer) *Table { return JobTable(b) }, false},
+	} {
+		var b bytes.Buffer
+		table := tt.table(&b)
+		s.Halved = tt.halved
+		measured := s.Row()
+		measured.Op = "fetch"
+		bare := (&Sample{Name: "tcp", Op: "push", SizeBytes: 8, Ops: 3, Stopped: true}).Row()
+		for _, err := range []error{Rule(&b), table.Head(), table.Row(&measured), table.Row(&bare)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		golden(t, tt.name, b.String())
+	}
+}
+
+func TestRowUnits(t *testing.T) {
+	s := full()
+	s.Halved = true
+	r := s.Row()
+	want := Row{
+		Name: "write", SizeBytes: 65536, Ops: 1000, Seconds: 0.5, OpsPerS: ptr(2000.0), BytesPerS: ptr(131072000.0), GbitPerS: ptr(1.048576),
+		PeakGbitPerS: ptr(1.6), CPUNSPerOp: ptr(250000.0), GoAllocsPerOp: ptr(0.25), Verified: ptr(true), Counters: map[string]int64{"rnr": 0},
+		LatencyUS: &Latency{Min: 0.5, P50: 250, Mean: 250.25, P99: 495, P999: 499.5, Max: 500, Stdev: ptr(144.33756729740643)},
+	}
+	near := cmp.Comparer(func(a, b float64) bool { return a == b || (a-b)/(a+b) < 1e-3 && (b-a)/(a+b) < 1e-3 })
+	if diff := cmp.Diff(want, r, near); diff != "" {
+		t.Errorf("row (-want +got):\n%s", diff)
+	}
+}
+
+// TestAbsentNotZero checks the rule of the schema: what was not measured has no
+// key, and a measured 0 has one.
+func TestAbsentNotZero(t *testing.T) {
+	d := New("write bw", map[string]any{"size": 8}, time.Unix(0, 0).UTC())
+	d.Rows = append(d.Rows, (&Sample{Name: "write", Ops: 1}).Row())
+	zero := (&Sample{Name: "write", Ops: 1, Wall: 1, Spent: &cost.Spent{HasCPU: true}, Verified: ptr(false), Counters: map[string]int64{"rnr": 0}}).Row()
+	d.Rows = append(d.Rows, zero)
+	var b bytes.Buffer
+	if err := d.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got struct{ Rows []map[string]any }
+	if err := json.Unmarshal(b.Bytes(), &got); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]any{"name": "write", "ops": 1.0, "seconds": 0.0}, got.Rows[0]); diff != "" {
+		t.Errorf("bare row (-want +got):\n%s", diff)
+	}
+	for _, key := range []string{"cpu_ns_per_op", "go_allocs_per_op", "verified", "counters"} {
+		if _, ok := got.Rows[1][key]; !ok {
+			t.Errorf("measured 0 of %q is absent", key)
+		}
+	}
+	for _, key := range []string{"device", "ratios", "error", "interrupted"} {
+		if strings.Contains(b.String(), `"`+key+`"`) {
+			t.Errorf("%q is present and does not apply", key)
+		}
+	}
+}
+
+func TestSaveLeavesAValidDocumentAtAllTimes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.json")
+	d := New("msg lat", nil, time.Now())
+	for i := range 3 {
+		if err := d.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Document
+		dec := json.NewDecoder(bytes.NewReader(b))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(&got); err != nil || got.Schema != Schema || got.Rows == nil || len(got.Rows) != i {
+			t.Errorf("after %d rows: %v, %s", i, err, b)
+		}
+		d.Rows = append(d.Rows, full().Row())
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("files left: %v, %v", entries, err)
+	}
+	if err := d.Save(filepath.Join(path, "no", "such")); err == nil {
+		t.Error("no error for a directory that is not there")
+	}
+}
+
+func TestStreamIsOneLineARow(t *testing.T) {
+	d := New("ps", nil, time.Now())
+	r := full().Row()
+	var b bytes.Buffer
+	for range 2 {
+		if err := d.Stream(&b, &r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != 2 || !json.Valid([]byte(lines[0])) {
+		t.Errorf("stream = %q", b.String())
+	}
+}
+
+func TestCompare(t *testing.T) {
+	a, b := full().Row(), full().Row()
+	a.Name, b.Name = "be", "tcp"
+	b.LatencyUS.Mean *= 4
+	b.CPUNSPerOp = nil
+	want := Ratio{Of: "be", To: "tcp", Mean: ptr(0.25), P99: ptr(1.0), OpsPerS: ptr(1.0)}
+	if diff := cmp.Diff(want, Compare(&a, &b)); diff != "" {
+		t.Errorf("ratio (-want +got):\n%s", diff)
+	}
+}
