@@ -23,6 +23,8 @@ var (
 	ErrTimeout = errors.New("no answer in time")
 	// ErrNotBebench is wrapped when the peer speaks something else.
 	ErrNotBebench = errors.New("the peer does not speak bebench's protocol")
+	// ErrPeerFailed is wrapped when the peer says why it cannot go on.
+	ErrPeerFailed = errors.New("the peer gave up")
 	// ErrGone is wrapped when the peer closed the connection in the middle.
 	ErrGone = errors.New("the peer closed the connection")
 )
@@ -120,6 +122,12 @@ func (c *Conn) Send(step string, body any) error {
 	return c.fail(step, err)
 }
 
+// stepFailed may come instead of any message: the sender cannot go on.
+const stepFailed = "failed"
+
+// Fail tells the peer why this end cannot go on, whichever step it waits for.
+func (c *Conn) Fail(err error) { _ = c.Send(stepFailed, err.Error()) }
+
 // Recv receives the message of the named step into body. A message of another
 // step is an error that names both.
 func (c *Conn) Recv(step string, body any) error {
@@ -178,6 +186,13 @@ func (c *Conn) next() (string, json.RawMessage, error) {
 		return "", nil, err
 	}
 	c.begun = true
+	if f.Step == stepFailed {
+		var why string
+		if err := decode(f.Body, &why); err != nil {
+			return "", nil, err
+		}
+		return "", nil, errors.Wrap(ErrPeerFailed, why)
+	}
 	return f.Step, f.Body, nil
 }
 

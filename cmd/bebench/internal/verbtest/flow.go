@@ -1,0 +1,297 @@
+package verbtest
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
+	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+const (
+	// grantSlots is how many grants the initiator can take at a time: the
+	// responder has at most 3 under way (see grant).
+	grantSlots = 8
+	// grantDepth is the responder's send queue for grants.
+	grantDepth = 64
+	// spins is how often an empty queue is polled before other goroutines may run.
+	spins = 64
+	// pollBatch is how many completions one poll takes.
+	pollBatch = 32
+)
+
+// flow is one goroutine's work at one end: it initiates operations, or responds
+// to those of the same flow at the other end.
+type flow struct {
+	p         *Params
+	index     int
+	initiator bool
+	lay       layout
+	lanes     []*lane
+	cq        cq.CQ
+	ctx       context.Context // ends waits
+	idle      int
+
+	// Scratch of the data path, so that it does not allocate.
+	wc    [pollBatch]cq.Completion
+	sends []qp.SendWR
+	recvs []qp.RecvWR
+	sges  []qp.SGE
+
+	// What the session tells the goroutine.
+	stop   atomic.Bool             // initiator: finish early
+	target atomic.Pointer[[]int64] // responder: messages of each lane, once known
+	abort  atomic.Bool             // give up at once
+
+	// Results. done tells that the others may be read.
+	done    atomic.Bool
+	ops     atomic.Int64 // finished so far
+	began   time.Time
+	wall    time.Duration
+	lat     *hist.Recorder
+	peak    peakMeter
+	late    bool   // begin nothing more
+	stopped bool   // for the session asked so
+	bad     string // first mismatch
+}
+
+var errAborted = errors.New("given up")
+
+// side tells the two ends of a flow apart in seeds: 1 for the initiator.
+func (f *flow) side() uint64 {
+	if f.initiator {
+		return 1
+	}
+	return 0
+}
+
+// areas tells which slots this end of the flow needs.
+func (f *flow) areas() (out, in bool) {
+	switch {
+	case f.p.Op == Atomic:
+		return false, true
+	case f.p.Latency && f.p.Op.pingPong():
+		return true, true
+	case f.p.Op == Read:
+		return !f.initiator, f.initiator
+	}
+	return f.initiator, !f.initiator
+}
+
+// newFlow makes the flow's CQ, memory and queue pairs, in state RESET. What was
+// made before an error is in the flow: close it.
+func newFlow(r *rig, p *Params, index int, initiator bool, lanes, size int) (*flow, error) {
+	f := &flow{p: p, index: index, initiator: initiator, lay: p.layout(size), lat: hist.New()}
+	caps := f.caps()
+	batch := max(p.PostList, f.p.rxDepth(f.lay), grantSlots)
+	f.sends, f.recvs, f.sges = make([]qp.SendWR, p.PostList), make([]qp.RecvWR, batch), make([]qp.SGE, batch)
+	var err error
+	f.cq, err = r.ctx.CreateCQ(verbs.CQConfig{Entries: lanes * (caps.SendWR + caps.RecvWR), Vector: index % max(r.attr.CompVectors, 1)})
+	if err != nil {
+		return f, err
+	}
+	for i := range lanes {
+		l, err := newLane(r, f, i)
+		f.lanes = append(f.lanes, l)
+		if err != nil {
+			return f, err
+		}
+		l.q, err = r.pd.CreateQP(verbs.QPConfig{SendCQ: f.cq, RecvCQ: f.cq, Caps: caps})
+		if err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// caps are the capacities that this end of the flow needs of a queue pair.
+func (f *flow) caps() qp.Caps {
+	c := qp.Caps{SendWR: f.p.TxDepth, RecvWR: 1, SendSGE: 1, RecvSGE: 1}
+	if f.p.Op.tellsReceiver() {
+		c.RecvWR = grantSlots
+		if !f.initiator || f.p.Latency {
+			c.RecvWR = f.p.rxDepth(f.lay)
+		}
+	}
+	if !f.initiator && !f.p.Latency {
+		c.SendWR = grantDepth
+	}
+	if f.inline() {
+		c.Inline = f.lay.size
+	}
+	return c
+}
+
+// inline reports whether messages go inline.
+func (f *flow) inline() bool {
+	return f.lay.size <= f.p.Inline && f.p.Op != Read && f.p.Op != Atomic
+}
+
+// postFirst posts the receives that must be there before the peer starts.
+func (f *flow) postFirst() error {
+	if !f.p.Op.tellsReceiver() {
+		return nil
+	}
+	for i, l := range f.lanes {
+		if f.initiator && !f.p.Latency {
+			for j := range grantSlots {
+				f.recvs[j] = qp.RecvWR{ID: recvID(i)}
+			}
+			if _, err := l.q.PostRecv(f.recvs[:grantSlots]); err != nil {
+				return err
+			}
+			l.granted = uint32(f.p.rxDepth(f.lay))
+			continue
+		}
+		if err := f.repost(i, int64(f.p.rxDepth(f.lay))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// repost posts n more receives on a lane, each with its slot.
+func (f *flow) repost(i int, n int64) error {
+	l := f.lanes[i]
+	for j := range n {
+		f.sges[j] = qp.SGE{Addr: addrOf(l.in) + f.lay.offset(l.reposted+j), Length: uint32(f.lay.size), LKey: l.region.LKey}
+		f.recvs[j] = qp.RecvWR{ID: recvID(i), SGEs: f.sges[j : j+1]}
+	}
+	posted, err := l.q.PostRecv(f.recvs[:n])
+	l.reposted += int64(posted)
+	return err
+}
+
+// A work request's ID is its lane and whether it is a receive.
+func sendID(lane int) uint64 { return uint64(lane) << 1 }
+func recvID(lane int) uint64 { return uint64(lane)<<1 | 1 }
+
+func split(id uint64) (lane int, recv bool) { return int(id >> 1), id&1 != 0 }
+
+// poll takes completions, if there are any, and checks that all succeeded. When
+// the queue stays empty it lets others run, or sleeps for an event.
+func (f *flow) poll() ([]cq.Completion, error) {
+	n, err := f.cq.Poll(f.wc[:])
+	if n == 0 && err == nil {
+		if f.abort.Load() {
+			return nil, errAborted
+		}
+		if !f.p.Events {
+			if f.idle++; f.idle%spins == 0 {
+				runtime.Gosched()
+			}
+			return nil, nil
+		}
+		if err = f.cq.Arm(false); err != nil {
+			return nil, err
+		}
+		if n, err = f.cq.Poll(f.wc[:]); n == 0 && err == nil {
+			return nil, f.cq.Wait(f.ctx)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		if f.wc[i].Status != cq.Success {
+			return nil, f.wc[i].Err()
+		}
+	}
+	return f.wc[:n], nil
+}
+
+// run does the flow's work. It returns when all is done or nothing can be.
+func (f *flow) run() error {
+	f.began = time.Now()
+	defer func() {
+		f.wall = time.Since(f.began)
+		f.done.Store(true)
+	}()
+	switch {
+	case f.initiator && f.p.Latency && f.p.Op == Write:
+		return f.pingMemory()
+	case f.initiator && f.p.Latency && f.p.Op.pingPong():
+		return f.ping()
+	case f.initiator:
+		return f.blast()
+	case f.p.Latency && f.p.Op == Write:
+		return f.pongMemory()
+	case f.p.Latency && f.p.Op.pingPong():
+		return f.pong()
+	case f.p.Op.tellsReceiver():
+		return f.receive()
+	}
+	return f.standBy()
+}
+
+// look reads the clock and what the session says, once a turn of a loop.
+func (f *flow) look(now time.Time) {
+	f.stopped = f.stopped || f.stop.Load()
+	f.late = f.stopped || f.p.Duration > 0 && now.Sub(f.began) >= f.p.Duration
+}
+
+// more reports whether the initiator shall begin message m of a lane.
+func (f *flow) more(m int64) bool {
+	return !f.late && (f.p.Duration > 0 || m < int64(f.p.Iters))
+}
+
+// targets gives the number of messages of each lane, nil while the initiator is
+// not done.
+func (f *flow) targets() []int64 {
+	if t := f.target.Load(); t != nil {
+		return *t
+	}
+	return nil
+}
+
+// counts is what the initiator tells the responder in the end.
+func (f *flow) counts() []int64 {
+	n := make([]int64, len(f.lanes))
+	for i, l := range f.lanes {
+		n[i] = l.posted
+	}
+	return n
+}
+
+// mismatch keeps the first wrong message.
+func (f *flow) mismatch(lane int, m int64, format string, args ...any) {
+	if f.bad == "" {
+		f.bad = fmt.Sprintf("flow %d, queue pair %d, message %d: ", f.index, lane, m) + fmt.Sprintf(format, args...)
+	}
+}
+
+// checkMessage verifies the received message m of a lane.
+func (f *flow) checkMessage(lane int, m int64) {
+	if !f.p.Verify {
+		return
+	}
+	if at := f.lanes[lane].check(f, m); at >= 0 {
+		f.mismatch(lane, m, "byte %d of %d is not what was sent", at, f.lay.size)
+	}
+}
+
+// wake lets a sleeping flow look at stop, target and abort.
+func (f *flow) wake() { f.cq.Wake() }
+
+// close destroys the flow's objects and says what could not be.
+func (f *flow) close(r *rig) error {
+	var first error
+	for _, l := range f.lanes {
+		if err := l.close(r); first == nil {
+			first = err
+		}
+	}
+	if f.cq != nil {
+		if err := f.cq.Close(); first == nil {
+			first = err
+		}
+	}
+	return first
+}

@@ -1,0 +1,173 @@
+package verbtest
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// rig is the opened device of one end: context, protection domain and the way
+// out of it.
+type rig struct {
+	ctx  verbs.Context
+	pd   verbs.PD
+	attr verbs.DeviceAttr
+	port verbs.PortAttr
+	gid  verbs.GIDEntry
+	mtu  qp.MTU
+}
+
+// openRig opens the device and chooses port, GID and MTU.
+func openRig(dev verbs.Device, p *Params) (_ *rig, err error) {
+	r := &rig{}
+	defer func() {
+		if err != nil {
+			_ = r.close()
+		}
+	}()
+	if r.ctx, err = dev.Open(); err != nil {
+		return nil, err
+	}
+	if r.attr, err = r.ctx.Attr(); err != nil {
+		return nil, err
+	}
+	name := r.ctx.Info().Name
+	if n := r.ctx.Info().Ports; p.Port < 1 || p.Port > n {
+		return nil, errors.Errorf("%s: port %d: the device has ports 1 to %d: choose with -i", name, p.Port, n)
+	}
+	if r.port, err = r.ctx.Port(p.Port); err != nil {
+		return nil, err
+	}
+	if r.port.State != verbs.PortActive {
+		return nil, errors.Errorf("%s: port %d is %v, not ACTIVE: bring its link up, or choose another port with -i", name, p.Port, r.port.State)
+	}
+	gids, err := r.ctx.GIDs(p.Port)
+	if err != nil {
+		return nil, err
+	}
+	if r.gid, err = chooseGID(gids, p.GIDIndex, r.port.LinkLayer); err != nil {
+		return nil, errors.WithMessagef(err, "%s: port %d", name, p.Port)
+	}
+	r.mtu = r.port.ActiveMTU
+	if p.MTUBytes != 0 {
+		m, ok := qp.MTUOf(p.MTUBytes)
+		if !ok || m > r.port.ActiveMTU {
+			return nil, errors.Errorf("%s: MTU %d: want 256, 512, 1024, 2048 or 4096, and at most the port's active MTU of %v", name, p.MTUBytes, r.port.ActiveMTU)
+		}
+		r.mtu = m
+	}
+	r.pd, err = r.ctx.AllocPD()
+	return r, err
+}
+
+// chooseGID takes the entry with the index, or the best: RoCE v2 before others,
+// IPv4 before routable IPv6 before link-local.
+func chooseGID(gids []verbs.GIDEntry, index int, link verbs.LinkLayer) (verbs.GIDEntry, error) {
+	if index >= 0 {
+		for _, g := range gids {
+			if g.Index == index {
+				return g, nil
+			}
+		}
+		return verbs.GIDEntry{}, errors.Errorf("no GID with index %d: `bebench devices` lists them, choose with -x", index)
+	}
+	if len(gids) == 0 {
+		if link == verbs.LinkInfiniBand {
+			return verbs.GIDEntry{}, nil // addressed by LID
+		}
+		return verbs.GIDEntry{}, errors.New("the GID table is empty: give the network interface an IP address")
+	}
+	return slices.MinFunc(gids, func(a, b verbs.GIDEntry) int {
+		return cmp.Or(cmp.Compare(gidRank(a), gidRank(b)), cmp.Compare(a.Index, b.Index))
+	}), nil
+}
+
+func gidRank(g verbs.GIDEntry) int {
+	rank := 0
+	if g.Type != verbs.GIDRoCEv2 {
+		rank = 3
+	}
+	switch {
+	case g.GID.IsIPv4():
+		return rank
+	case !g.GID.IsLinkLocal():
+		return rank + 1
+	}
+	return rank + 2
+}
+
+// describe gives the device for the document.
+func (r *rig) describe() report.Device {
+	d := report.Device{Name: r.ctx.Info().Name, Provider: r.ctx.Info().Provider, MTUBytes: r.mtu.Bytes()}
+	if !r.gid.GID.IsZero() {
+		d.GID = r.gid.GID.String()
+	}
+	return d
+}
+
+// close gives everything back and says what could not be.
+func (r *rig) close() error {
+	var first error
+	if r.pd != nil {
+		first = r.pd.Close()
+	}
+	if r.ctx != nil {
+		if err := r.ctx.Close(); first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// endpoint is what one end tells the other of itself and its queue pairs.
+type endpoint struct {
+	Link         string    `json:"link_layer"`
+	GID          verbs.GID `json:"gid"`
+	GIDType      string    `json:"gid_type"`
+	LID          uint16    `json:"lid"`
+	MTUBytes     int       `json:"mtu_bytes"`
+	MaxReads     int       `json:"max_reads"`
+	MaxDestReads int       `json:"max_dest_reads"`
+	Flows        [][]qpEnd `json:"flows"`
+}
+
+// qpEnd is one queue pair and its memory.
+type qpEnd struct {
+	Num    qp.Num `json:"qpn"`
+	PSN    qp.PSN `json:"psn"`
+	Addr   uint64 `json:"addr"`
+	RKey   uint32 `json:"rkey"`
+	Length uint64 `json:"length"`
+}
+
+func (r *rig) endpoint() endpoint {
+	return endpoint{
+		Link: r.port.LinkLayer.String(), GID: r.gid.GID, GIDType: r.gid.Type.String(), LID: r.port.LID, MTUBytes: r.mtu.Bytes(),
+		MaxReads: r.attr.MaxReads, MaxDestReads: r.attr.MaxDestReads,
+	}
+}
+
+// fits reports whether two ends can talk to each other.
+func (e *endpoint) fits(o *endpoint) error {
+	if e.Link != o.Link {
+		return fmt.Errorf("link layers differ: ours is %s, the peer's %s", e.Link, o.Link)
+	}
+	if e.GIDType != o.GIDType {
+		return fmt.Errorf("GID types differ: ours is %s, the peer's %s: choose GIDs of one type with -x", e.GIDType, o.GIDType)
+	}
+	if len(e.Flows) != len(o.Flows) {
+		return fmt.Errorf("the peer has %d flows, we have %d", len(o.Flows), len(e.Flows))
+	}
+	for i := range e.Flows {
+		if len(e.Flows[i]) != len(o.Flows[i]) {
+			return fmt.Errorf("flow %d: the peer has %d queue pairs, we have %d", i, len(o.Flows[i]), len(e.Flows[i]))
+		}
+	}
+	return nil
+}
