@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -171,7 +172,7 @@ func (c *Conn) next() (string, json.RawMessage, error) {
 	}
 	n := binary.BigEndian.Uint32(head)
 	if n < 2 || n > maxFrame {
-		return "", nil, errors.Wrapf(ErrNotBebench, "first bytes %q", head)
+		return "", nil, fmt.Errorf("%w: first bytes %q", ErrNotBebench, head)
 	}
 	_, _ = c.r.Discard(4)
 	b := make([]byte, n)
@@ -181,7 +182,7 @@ func (c *Conn) next() (string, json.RawMessage, error) {
 	var f frame
 	if err := json.Unmarshal(b, &f); err != nil {
 		if !c.begun {
-			err = errors.Wrap(ErrNotBebench, err.Error())
+			err = fmt.Errorf("%w: %v", ErrNotBebench, err)
 		}
 		return "", nil, err
 	}
@@ -191,7 +192,7 @@ func (c *Conn) next() (string, json.RawMessage, error) {
 		if err := decode(f.Body, &why); err != nil {
 			return "", nil, err
 		}
-		return "", nil, errors.Wrap(ErrPeerFailed, why)
+		return "", nil, fmt.Errorf("%w: %s", ErrPeerFailed, why)
 	}
 	return f.Step, f.Body, nil
 }
@@ -207,7 +208,7 @@ func (c *Conn) fail(step string, err error) error {
 	case c.ctx.Err() != nil:
 		err = context.Cause(c.ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = errors.Wrapf(ErrTimeout, "limit %v (--timeout)", c.limit)
+		err = fmt.Errorf("%w: limit %v (--timeout)", ErrTimeout, c.limit)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), strings.Contains(err.Error(), "reset by peer"), strings.Contains(err.Error(), "broken pipe"):
 		err = ErrGone
 	}

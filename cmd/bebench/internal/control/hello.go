@@ -49,7 +49,7 @@ func (c *Conn) Greet(mine Hello) error {
 		return c.fail("hello", err)
 	}
 	if peer.Refused != "" {
-		return c.fail("hello", errors.Wrap(ErrRefused, peer.Refused))
+		return c.fail("hello", fmt.Errorf("%w: %s", ErrRefused, peer.Refused))
 	}
 	return nil
 }
@@ -77,7 +77,7 @@ func (c *Conn) Welcome(mine Hello, claim func() (refused string)) error {
 		return sendErr
 	}
 	if err != nil {
-		return c.fail("hello", errors.Wrap(ErrRefused, err.Error()))
+		return c.fail("hello", fmt.Errorf("%w: %v", ErrRefused, err))
 	}
 	return nil
 }
