@@ -1,0 +1,256 @@
+package psjob
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/cost"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/ps"
+)
+
+// Driver runs the workers of a job over one transport and sums what they measure.
+// Its methods belong to one goroutine, except Stop.
+type Driver struct {
+	cfg     *Config
+	name    string // "be" or "tcp"
+	stream  []uint64
+	truth   *truth
+	workers []*worker
+	closers []func() error
+	stop    atomic.Bool
+	slice   int
+
+	sums     map[string]*sum
+	verified int64 // rows
+	wrong    error
+}
+
+// sum is what was measured of one operation.
+type sum struct {
+	lat   *hist.Recorder
+	ops   int64
+	bytes int64
+	spent cost.Spent
+}
+
+// NewDriver connects the workers to the shards at addrs. name goes into the rows.
+func NewDriver(ctx context.Context, cfg *Config, name string, open Open, addrs []string, stream []uint64) (_ *Driver, err error) {
+	d := &Driver{cfg: cfg, name: name, stream: stream, truth: newTruth(cfg, stream), sums: map[string]*sum{}}
+	defer func() {
+		if err != nil {
+			_ = d.Close()
+		}
+	}()
+	for i := range cfg.Workers {
+		transport, closeTransport, err := open()
+		if err != nil {
+			return nil, err
+		}
+		d.closers = append(d.closers, closeTransport)
+		client, err := ps.Dial(ctx, transport, cfg.Dim, addrs)
+		if err != nil {
+			return nil, errors.WithMessagef(err, "worker %d over %s", i, name)
+		}
+		d.closers = append(d.closers, client.Close)
+		d.workers = append(d.workers, newWorker(d, i, client))
+	}
+	return d, nil
+}
+
+// Close ends the connections.
+func (d *Driver) Close() error {
+	var first error
+	for i := len(d.closers) - 1; i >= 0; i-- {
+		if err := d.closers[i](); first == nil {
+			first = err
+		}
+	}
+	d.closers = nil
+	return first
+}
+
+// Stop makes the slice that runs issue nothing more. Any goroutine may call it.
+func (d *Driver) Stop() { d.stop.Store(true) }
+
+// Turn runs the next slice of fetches and, in training, one of pushes to the same
+// rows. The same turn of two drivers with the same Config asks for the same. An
+// error has exit status 4 when a value was wrong.
+func (d *Driver) Turn(ctx context.Context) error {
+	for i, w := range d.workers {
+		w.prepare(d.cfg.requests(len(d.stream), d.slice, i))
+	}
+	d.slice++
+	if err := d.measure(ctx, OpFetch); err != nil {
+		return err
+	}
+	if d.cfg.Workload != Training || d.stop.Load() {
+		return nil
+	}
+	if err := d.measure(ctx, OpPush); err != nil {
+		return err
+	}
+	for _, w := range d.workers {
+		w.book()
+	}
+	return nil
+}
+
+// measure runs the workers' lists once.
+func (d *Driver) measure(ctx context.Context, op string) error {
+	recs := make([]*hist.Recorder, len(d.workers))
+	for i, w := range d.workers {
+		recs[i] = hist.New()
+		w.issued, w.err = 0, nil
+	}
+	var running sync.WaitGroup
+	start := make(chan struct{})
+	for i, w := range d.workers {
+		running.Go(func() {
+			<-start
+			w.run(op, recs[i])
+		})
+	}
+	meter := cost.Start()
+	close(start)
+	running.Wait()
+	spent := meter.Since()
+
+	s := d.sums[op]
+	if s == nil {
+		s = &sum{lat: hist.New()}
+		d.sums[op] = s
+	}
+	s.spent = s.spent.Add(spent)
+	var failed error
+	for i, w := range d.workers {
+		s.lat.Merge(recs[i])
+		s.ops += int64(w.issued)
+		for _, r := range w.list[:w.issued] {
+			s.bytes += int64(r.n * d.cfg.rowBytes())
+		}
+		if w.err != nil && failed == nil {
+			failed = errors.WithMessagef(w.err, "%s over %s", op, d.name)
+		}
+	}
+	if op == OpFetch {
+		if err := d.settle(ctx); failed == nil {
+			failed = err
+		}
+	}
+	return failed
+}
+
+// settle verifies and releases what the workers hold, in parallel.
+func (d *Driver) settle(ctx context.Context) error {
+	errs := make([]error, len(d.workers))
+	rows := make([]int64, len(d.workers))
+	var running sync.WaitGroup
+	for i, w := range d.workers {
+		running.Go(func() { rows[i], errs[i] = w.settle(ctx) })
+	}
+	running.Wait()
+	for i, err := range errs {
+		d.verified += rows[i]
+		if err != nil && d.wrong == nil {
+			d.wrong = exit.Mismatchf("data mismatch: fetch over %s: %w", d.name, err)
+		}
+	}
+	return d.wrong
+}
+
+// ReadBack fetches every row that training may have pushed to and compares it. It
+// is not measured.
+func (d *Driver) ReadBack(ctx context.Context) error {
+	if d.cfg.Workload != Training || !d.cfg.Verify || d.wrong != nil {
+		return nil
+	}
+	client := d.workers[0].client
+	batch := max(1, d.cfg.MaxBytes/d.cfg.rowBytes())
+	for keys := d.truth.keys; len(keys) > 0; {
+		n := min(batch, len(keys))
+		rows, err := client.Fetch(ctx, keys[:n])
+		if err != nil {
+			return errors.WithMessagef(err, "read-back over %s", d.name)
+		}
+		for i, key := range keys[:n] {
+			if err = d.truth.check(key, rows.Row(i)); err != nil {
+				break
+			}
+		}
+		rows.Release()
+		if err != nil {
+			d.wrong = exit.Mismatchf("data mismatch: read-back over %s: %w", d.name, err)
+			return d.wrong
+		}
+		d.verified += int64(n)
+		keys = keys[n:]
+	}
+	return nil
+}
+
+// Verified is the number of rows that were compared, value by value.
+func (d *Driver) Verified() int64 { return d.verified }
+
+// Measured is the wall time of all slices so far.
+func (d *Driver) Measured() (sum time.Duration) {
+	for _, s := range d.sums {
+		sum += s.spent.Wall
+	}
+	return sum
+}
+
+// Samples gives what was measured, fetch before push.
+func (d *Driver) Samples() []*report.Sample {
+	var samples []*report.Sample
+	for _, op := range []string{OpFetch, OpPush} {
+		s := d.sums[op]
+		if s == nil {
+			continue
+		}
+		sample := &report.Sample{
+			Name: d.name, Op: op, Ops: s.ops, Bytes: s.bytes, Wall: s.spent.Wall, Latency: s.lat, Spent: &s.spent, Stopped: d.stop.Load(),
+		}
+		if d.cfg.Verify {
+			good := d.wrong == nil
+			sample.Verified = &good
+		}
+		samples = append(samples, sample)
+	}
+	return samples
+}
+
+// Local is a whole job in this process: shards and workers.
+type Local struct {
+	*Driver
+	shards *Shards
+}
+
+// StartLocal runs the shards of the job in this process and connects a driver.
+func StartLocal(ctx context.Context, cfg *Config, name string, open Open, stream []uint64) (*Local, error) {
+	shards, err := StartShards(ctx, cfg, open, "127.0.0.1", Distinct(stream), func(int) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	d, err := NewDriver(ctx, cfg, name, open, shards.Addrs, stream)
+	if err != nil {
+		_ = shards.Close()
+		return nil, err
+	}
+	return &Local{d, shards}, nil
+}
+
+// Close ends the workers, then the shards.
+func (l *Local) Close() error {
+	err := l.Driver.Close()
+	if shardErr := l.shards.Close(); err == nil {
+		err = shardErr
+	}
+	return err
+}
