@@ -17,6 +17,7 @@ func initialRow(seed, key uint64) rowSeed { return rowSeed(Hash(key ^ Hash(seed+
 
 func (r rowSeed) value(i int, scale float32) float32 {
 	// 24 bits and a power of two are exact in float32: the one product rounds.
+	// Adding 0 makes the -0 of a scale of 0 a 0: x+0 is x for every other x.
 	u := Hash(uint64(r) + uint64(i)*gamma)
-	return float32(int32(u>>40)-1<<23) * (1.0 / (1 << 23)) * scale
+	return float32(float32(int32(u>>40)-1<<23)*(1.0/(1<<23))*scale) + 0
 }
