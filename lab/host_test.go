@@ -5,8 +5,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/byteexpress/byteexpress/internal/lab/plan"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // The whole way on a host: plan, processes, records, verdict.
 func TestRunPlan(t *testing.T) {

@@ -28,7 +28,7 @@ func boot(ctx context.Context, o options, k unpacked, initrd string, onConsole, 
 	}
 	defer reportOut.Close()
 	cmd := exec.CommandContext(ctx, qemu,
-		"-cpu", "max", "-accel", o.accel, "-smp", "2", "-m", "1024",
+		"-cpu", "max", "-accel", o.accel, "-smp", "2", "-m", "2048",
 		"-display", "none", "-monitor", "none", "-no-reboot", "-nic", "none",
 		"-serial", "stdio", "-serial", "file:/dev/fd/3", // 3 is the first of ExtraFiles
 		"-kernel", k.image, "-initrd", initrd,

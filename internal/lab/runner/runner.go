@@ -6,6 +6,7 @@ package runner
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -21,7 +22,7 @@ import (
 const (
 	// grace is the time between asking a process for its stacks (SIGQUIT) and
 	// killing it, and then for its children to let go of its output.
-	grace = 5 * time.Second
+	grace = 3 * time.Second
 	// maxLine bounds a record. Longer lines of output come in pieces.
 	maxLine = 2048
 )
@@ -87,6 +88,8 @@ func (r *Runner) proc(ctx context.Context, it plan.Item, p plan.Proc, listening 
 	switch {
 	case ctx.Err() != nil:
 		return fmt.Sprintf("still running after %v", it.Limit), -1
+	case errors.Is(err, exec.ErrWaitDelay):
+		return "ended, and left a process behind that holds its output", -1
 	case cmd.ProcessState == nil || cmd.ProcessState.ExitCode() < 0:
 		return err.Error(), -1
 	}

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/byteexpress/byteexpress/internal/lab/plan"
 )
@@ -21,7 +24,7 @@ import (
 // is "act".
 func TestMain(m *testing.M) {
 	if len(os.Args) < 3 || os.Args[1] != "act" {
-		os.Exit(m.Run())
+		goleak.VerifyTestMain(m)
 	}
 	os.Exit(act(os.Args[2], os.Args[3:]))
 }
@@ -36,6 +39,13 @@ func act(what string, args []string) int {
 		return n
 	case "sleep":
 		time.Sleep(time.Hour)
+	case "orphan": // leaves a child that holds its output
+		self, _ := os.Executable()
+		child := exec.Command(self, "act", "sleep")
+		child.Stdout = os.Stdout
+		if err = child.Start(); err == nil {
+			fmt.Println(child.Process.Pid)
+		}
 	case "long":
 		fmt.Print(strings.Repeat("x", 3*maxLine), "\nend")
 	case "serve": // late, and one client only
@@ -138,6 +148,20 @@ func TestLimit(t *testing.T) {
 	}
 	if all := strings.Join(output(got), "\n"); !strings.Contains(all, "time.Sleep") {
 		t.Errorf("output %q: want the process's stacks", all)
+	}
+}
+
+func TestOrphan(t *testing.T) {
+	got := run(t, time.Minute, proc(t, "p", "orphan"))
+	pid, err := strconv.Atoi(strings.Join(output(got), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if child, err := os.FindProcess(pid); err == nil {
+		defer child.Kill()
+	}
+	if e := exit(t, got, "p"); e.Status == 0 || !strings.Contains(e.Text, "left a process behind") {
+		t.Errorf("exit %+v, want the process left behind", e)
 	}
 }
 
