@@ -12,6 +12,7 @@ import (
 // transport header (IBTA 1.4, table 38).
 type Op uint8
 
+// The operations, by the specification's names.
 const (
 	OpSendFirst      Op     = 0x00
 	OpSendMiddle     Op     = 0x01
