@@ -13,6 +13,7 @@ import (
 // Workload is what the workers do.
 type Workload string
 
+// The workloads: many fetches outstanding, or steps of a fetch and a push.
 const (
 	Inference Workload = "inference"
 	Training  Workload = "training"

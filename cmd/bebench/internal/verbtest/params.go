@@ -11,6 +11,7 @@ import (
 // Op is the operation that is measured.
 type Op uint8
 
+// The operations, one work request each.
 const (
 	Send Op = iota
 	Write
