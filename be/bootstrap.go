@@ -1,0 +1,238 @@
+package be
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"sync/atomic"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// bootstrap brings one engine up over a TCP connection. One goroutine runs it.
+type bootstrap struct {
+	n       *Node
+	attempt attempt
+	addr    string // of the peer, for errors
+	step    atomic.Pointer[string]
+
+	greeted bool // the hellos were exchanged
+
+	path  path
+	q     qp.QP
+	psn   qp.PSN
+	own   hello
+	their hello
+	conn  *conn
+}
+
+// enter names the step that begins.
+func (b *bootstrap) enter(step string) { b.step.Store(&step) }
+
+// fail wraps the error of the present step.
+func (b *bootstrap) fail(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &StepError{Step: *b.step.Load(), Peer: b.addr, Err: err}
+}
+
+// prepare makes the queue pair and our hello.
+func (b *bootstrap) prepare(listener uint32) error {
+	n := b.n
+	b.enter("prepare the queue pair")
+	var err error
+	if b.path, err = findPath(n.ctx, &n.cfg); err != nil {
+		return b.fail(err)
+	}
+	if !n.takeEntries() {
+		return b.fail(fmt.Errorf("%w: %d completions of Config.CQEntries %d are spoken for, %d more needed: raise it",
+			ErrEngines, n.entries.Load(), n.cqCapacity, n.cfg.SendDepth+n.cfg.RecvDepth))
+	}
+	caps := qp.Caps{SendWR: n.cfg.SendDepth, RecvWR: n.cfg.RecvDepth, SendSGE: 2, RecvSGE: 2}
+	if b.q, err = n.pd.CreateQP(verbs.QPConfig{SendCQ: n.worker.cq, RecvCQ: n.worker.cq, Caps: caps}); err != nil {
+		n.freeEntries()
+		return b.fail(err)
+	}
+	var r [4]byte
+	rand.Read(r[:])
+	b.psn = qp.PSN(binary.LittleEndian.Uint32(r[:])) & qp.PSNMask
+	mtu := b.path.port.ActiveMTU
+	if n.cfg.MTU != 0 {
+		mtu = min(mtu, n.cfg.MTU)
+	}
+	b.own = n.hello(listener)
+	b.own.Port, b.own.LinkLayer = n.cfg.Port, b.path.port.LinkLayer.String()
+	b.own.GID, b.own.GIDType, b.own.LID = b.path.gid.GID, b.path.gid.Type.String(), b.path.port.LID
+	b.own.MTU, b.own.QPNum, b.own.PSN = mtu.Bytes(), uint32(b.q.Num()), uint32(b.psn)
+	return nil
+}
+
+// hello is what does not depend on the connection.
+func (n *Node) hello(listener uint32) hello {
+	return hello{
+		Protocol: protocolName, MinVersion: minVersion, MaxVersion: maxVersion, Incarnation: n.id, Listener: listener, Device: n.device,
+		RecvDepth: n.cfg.RecvDepth, Eager: n.cfg.EagerBytes, Fragment: n.cfg.FragmentBytes, MaxMessage: int64(n.cfg.MaxMessage),
+		Backlog: n.cfg.Backlog, MaxSockets: n.cfg.MaxSockets, MaxReads: n.maxReads, TrafficClass: int(n.cfg.TrafficClass),
+		ServiceLevel: int(n.cfg.ServiceLevel), Features: []string{},
+	}
+}
+
+// bringUp takes the queue pair to RTS, with its receives posted, and hands the
+// engine to the worker.
+func (b *bootstrap) bringUp(dialer bool) error {
+	n := b.n
+	b.enter("agree on the peer's hello")
+	a, err := b.their.agree(&b.own)
+	if err != nil {
+		return b.fail(err)
+	}
+	p := qp.Path{
+		Port: uint8(n.cfg.Port), SGIDIndex: uint8(b.path.gid.Index), Access: mr.LocalWrite | mr.RemoteWrite, SendPSN: b.psn,
+		DestNum: qp.Num(b.their.QPNum), RecvPSN: qp.PSN(b.their.PSN), DGID: b.their.GID, LID: b.their.LID,
+		Global: b.path.port.LinkLayer != verbs.LinkInfiniBand, MTU: a.mtu, MaxReads: uint8(a.reads), MaxDestReads: uint8(a.reads),
+		AckTimeout: n.cfg.AckTimeout, RetryCount: uint8(n.cfg.RetryCount), TrafficClass: n.cfg.TrafficClass, SL: n.cfg.ServiceLevel,
+	}
+	b.enter("bring the queue pair up")
+	if err := p.ToInit(b.q); err != nil {
+		return b.fail(err)
+	}
+	c := &conn{n: n, w: n.worker, tcp: b.attempt.tcp, peer: b.their.Incarnation, addr: b.addr, limit: a.message}
+	w := n.worker
+	if !w.call(func() { c.index, _ = w.reserve() }) {
+		return b.fail(ErrClosed)
+	}
+	cfg := core.Config{
+		SendDepth: n.cfg.SendDepth, RecvDepth: n.cfg.RecvDepth, PeerDepth: b.their.RecvDepth, EagerLimit: a.eager, Fragment: a.fragment,
+		Window: n.cfg.WindowBytes, MaxMessage: uint64(a.message), Backlog: n.cfg.Backlog, PeerBacklog: b.their.Backlog, MaxSockets: a.sockets,
+		Initiator: dialer, IDBase: uint64(c.index) << idIndexShift, RecvBit: idRecv, SocketQuota: n.cfg.SocketQuotaBytes,
+		Keepalive: n.cfg.Keepalive, PeerTimeout: n.cfg.PeerTimeout, DrainTimeout: n.cfg.StepTimeout, Linger: n.cfg.Linger,
+	}
+	e, err := core.NewEngine(cfg, b.q, n.mem, n.quota, c)
+	if err != nil {
+		return b.giveIndex(c, err)
+	}
+	c.e = e
+	b.enter("post the receives")
+	if err := e.Prepare(); err != nil {
+		return b.giveIndex(c, err)
+	}
+	b.enter("bring the queue pair up")
+	if err := p.ToRTR(b.q); err != nil {
+		return b.giveIndex(c, err)
+	}
+	if err := p.ToRTS(b.q); err != nil {
+		return b.giveIndex(c, err)
+	}
+	n.wg.Add(1) // until connDown
+	if !w.call(func() { w.add(c) }) {
+		n.wg.Done()
+		return b.giveIndex(c, ErrClosed)
+	}
+	b.q = nil // the engine's from now on
+	b.conn = c
+	return nil
+}
+
+// giveIndex undoes what bringUp did before the worker had the engine.
+func (b *bootstrap) giveIndex(c *conn, err error) error {
+	w := b.n.worker
+	w.submit(&command{kind: cmdCall, call: func() { w.free = append(w.free, c.index) }})
+	if c.e != nil {
+		c.e.Abort()
+		b.q = nil
+		b.n.freeEntries()
+	}
+	return b.fail(err)
+}
+
+// swapReady tells the peer that our queue pair is up, or err, and hears the same.
+// The dialer speaks first: when the listener has heard it, both are up.
+func (b *bootstrap) swapReady(dialer bool) error {
+	publish := func() error {
+		b.n.release(b.their.Incarnation, &b.attempt, b.conn)
+		return nil
+	}
+	say := func() error {
+		b.enter("say ready")
+		return b.fail(writeFrame(b.attempt.tcp, b.n.cfg.StepTimeout, ready{Incarnation: b.n.id, Peer: b.their.Incarnation}))
+	}
+	hear := func() error {
+		b.enter("wait for the peer's ready")
+		var r ready
+		if err := readFrame(b.attempt.tcp, b.n.cfg.StepTimeout, &r); err != nil {
+			return b.fail(err)
+		}
+		if r.Error != "" {
+			return b.fail(fmt.Errorf("%w: %s", ErrRefused, r.Error))
+		}
+		if r.Incarnation != b.their.Incarnation || r.Peer != b.n.id {
+			return b.fail(fmt.Errorf("%w: ready is from %v to %v, expected from %v to %v", ErrIncarnation, r.Incarnation, r.Peer, b.their.Incarnation, b.n.id))
+		}
+		return nil
+	}
+	commit := func() error {
+		if !b.n.commit(&b.attempt) {
+			return errExists
+		}
+		return nil
+	}
+	steps := []func() error{commit, say, hear, b.start, publish}
+	if !dialer {
+		steps = []func() error{hear, commit, b.start, publish, say}
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	b.attempt.tcp.SetDeadline(noDeadline)
+	if t, ok := b.attempt.tcp.(*net.TCPConn); ok {
+		t.SetNoDelay(true)
+	}
+	b.n.wg.Add(1)
+	go b.conn.watch()
+	return nil
+}
+
+func (b *bootstrap) start() error {
+	c, w := b.conn, b.n.worker
+	ok := w.call(func() {
+		if c.index >= 0 {
+			c.e.Start(w.now)
+			w.touch(c)
+		}
+	})
+	if !ok {
+		return b.fail(ErrClosed)
+	}
+	return nil
+}
+
+// undo gives back what a failed bootstrap made, and tells the peer why if it
+// still listens.
+func (b *bootstrap) undo(err error) {
+	if b.greeted && !errors.Is(err, errExists) {
+		writeFrame(b.attempt.tcp, b.n.cfg.StepTimeout, ready{Incarnation: b.n.id, Peer: b.their.Incarnation, Error: err.Error()})
+	}
+	b.attempt.tcp.Close()
+	if b.q != nil {
+		b.q.Close()
+		b.q = nil
+		b.n.freeEntries()
+	}
+	if c := b.conn; c != nil {
+		c.w.submit(&command{kind: cmdCall, call: func() {
+			if c.index >= 0 {
+				c.e.Fail(c.w.now, c.peerError(err))
+				c.w.touch(c)
+			}
+		}})
+	}
+}

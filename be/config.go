@@ -1,0 +1,117 @@
+package be
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// Defaults of a [Config] and the limits of its fields.
+const (
+	// DefaultSendDepth is the paper's: shallow, but deep enough for several
+	// fragments and the control messages beside them.
+	DefaultSendDepth = 32
+	// DefaultRecvDepth gives a peer two chains' worth of small messages before it
+	// has to wait for news.
+	DefaultRecvDepth = 64
+	// DefaultEagerBytes: up to here a receive buffer held ready (RecvDepth of
+	// them an engine: 512 KiB) costs less than the round trip of a rendezvous.
+	DefaultEagerBytes    = 8 << 10
+	DefaultFragmentBytes = 64 << 10
+	DefaultWindowBytes   = 256 << 10
+	// DefaultMaxMessage is one byte less than 2^31, the longest message of an RC
+	// queue pair.
+	DefaultMaxMessage  = math.MaxInt32
+	DefaultBacklog     = 128
+	DefaultMaxSockets  = 1 << 16
+	DefaultCQEntries   = 1 << 14
+	DefaultQuotaBytes  = 1 << 30
+	DefaultStepTimeout = 5 * time.Second
+	DefaultKeepalive   = 10 * time.Second
+	DefaultPeerTimeout = 30 * time.Second
+	DefaultLinger      = 2 * time.Second
+
+	minRecvDepth = 4 // with fewer, the reserve cannot keep both sides going
+	maxDepth     = 1 << 15
+	minEager     = 256 // control messages must fit
+)
+
+// Config says how a node works. The zero value takes every default; a field left
+// 0 is a default too. It is copied by [NewNode].
+type Config struct {
+	Port     int  // physical port of the device, counted from 1; 0: port 1
+	GIDIndex *int // index in the port's GID table; nil: the best one, RoCE v2 with IPv4 first
+
+	SendDepth     int // work requests of one engine's chain
+	RecvDepth     int // receives posted by each engine, at least 4; the peer's credits
+	EagerBytes    int // messages up to here are sent whole; the smaller value of both sides counts
+	FragmentBytes int // bytes a WRITE; the smaller value of both sides counts
+	WindowBytes   int // of fragments posted and not completed, of one engine; at least one fragment
+	MaxMessage    int // bytes; the smaller value of both sides counts
+	Backlog       int // messages that a peer may send on a socket ahead of Recv
+	MaxSockets    int // of one engine and side
+	CQEntries     int // completions that the node's queue can hold: each engine needs SendDepth+RecvDepth
+
+	RecvQuotaBytes   int64 // large messages on their way in or not yet taken by Recv, of the node
+	SocketQuotaBytes int   // the same of one socket; 0: no limit but the node's
+	PoolBytes        int64 // registered memory of the node; 0: no limit
+
+	MTU          qp.MTU        // path MTU at most; 0: the port's active MTU
+	AckTimeout   qp.AckTimeout // 0: qp.DefaultAckTimeout
+	RetryCount   int           // 0: qp.DefaultRetryCount
+	TrafficClass uint8         // on RoCE v2: DSCP << 2 | ECN
+	ServiceLevel uint8
+
+	StepTimeout time.Duration // of each step of the bootstrap
+	Keepalive   time.Duration // idle time after which a peer is pinged; negative: never
+	PeerTimeout time.Duration // silence after which a peer is given up; negative: never
+	Linger      time.Duration // how long Close goes on sending what was queued
+}
+
+// withDefaults fills in what is left 0 and checks the rest.
+func (c Config) withDefaults() (Config, error) {
+	for _, f := range []struct {
+		name          string
+		v             *int
+		def, min, max int
+	}{
+		{"Port", &c.Port, 1, 1, 255},
+		{"SendDepth", &c.SendDepth, DefaultSendDepth, 2, maxDepth},
+		{"RecvDepth", &c.RecvDepth, DefaultRecvDepth, minRecvDepth, maxDepth},
+		{"EagerBytes", &c.EagerBytes, DefaultEagerBytes, minEager, 1 << 20},
+		{"FragmentBytes", &c.FragmentBytes, DefaultFragmentBytes, 256, 1 << 30},
+		{"WindowBytes", &c.WindowBytes, max(DefaultWindowBytes, c.FragmentBytes), 256, 1 << 40},
+		{"MaxMessage", &c.MaxMessage, DefaultMaxMessage, 1, DefaultMaxMessage},
+		{"Backlog", &c.Backlog, DefaultBacklog, 1, 1 << 20},
+		{"MaxSockets", &c.MaxSockets, DefaultMaxSockets, 1, 1 << 24},
+		{"CQEntries", &c.CQEntries, DefaultCQEntries, 1, 1 << 24},
+		{"RetryCount", &c.RetryCount, qp.DefaultRetryCount, 1, 7},
+	} {
+		if *f.v == 0 {
+			*f.v = f.def
+		}
+		if *f.v < f.min || *f.v > f.max {
+			return c, fmt.Errorf("be: config: %s is %d, must be %d to %d, or 0 for %d", f.name, *f.v, f.min, f.max, f.def)
+		}
+	}
+	if c.WindowBytes < c.FragmentBytes {
+		return c, fmt.Errorf("be: config: WindowBytes is %d, must be at least FragmentBytes, %d", c.WindowBytes, c.FragmentBytes)
+	}
+	if c.RecvQuotaBytes == 0 {
+		c.RecvQuotaBytes = DefaultQuotaBytes
+	}
+	for _, f := range []struct {
+		v   *time.Duration
+		def time.Duration
+	}{
+		{&c.StepTimeout, DefaultStepTimeout}, {&c.Keepalive, DefaultKeepalive}, {&c.PeerTimeout, DefaultPeerTimeout}, {&c.Linger, DefaultLinger},
+	} {
+		if *f.v == 0 {
+			*f.v = f.def
+		}
+		*f.v = max(*f.v, 0)
+	}
+	return c, nil
+}

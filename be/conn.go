@@ -1,0 +1,112 @@
+package be
+
+import (
+	"io"
+	"net"
+	"sync/atomic"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/be/internal/wire"
+)
+
+// conn is an engine with its liveness line: the TCP connection of the bootstrap.
+// It is the engine's handler, on the worker's goroutine.
+type conn struct {
+	n     *Node
+	w     *worker
+	e     *core.Engine
+	tcp   net.Conn
+	peer  incarnation
+	addr  string // of the peer, for errors
+	limit int    // bytes a message
+
+	index   int  // in the worker; -1: removed
+	dirty   bool // the worker's
+	dead    atomic.Bool
+	lostErr error // the worker's
+}
+
+// watch reads the liveness line until it ends, and tells the worker.
+func (c *conn) watch() {
+	defer c.n.wg.Done()
+	var b [1]byte
+	_, err := c.tcp.Read(b[:])
+	switch {
+	case err == nil:
+		err = errors.Wrap(ErrProtocol, "bytes on the liveness connection after ready")
+	case errors.Is(err, io.EOF):
+		err = errors.Wrap(ErrPeerLost, "its process closed the connection without a goodbye")
+	default:
+		err = errors.Wrapf(ErrPeerLost, "liveness connection: %v", err)
+	}
+	c.w.submit(&command{kind: cmdCall, call: func() {
+		if c.index >= 0 {
+			c.lostErr = c.peerError(err)
+			c.w.lost = append(c.w.lost, c)
+		}
+	}})
+}
+
+func (c *conn) peerError(err error) error {
+	if errors.Is(err, ErrClosed) || errors.Is(err, ErrPeerClosed) {
+		return err
+	}
+	var p *PeerError
+	if errors.As(err, &p) {
+		return err
+	}
+	return &PeerError{Device: c.n.device, Peer: c.addr, Err: err}
+}
+
+// Opened ends a dial.
+func (c *conn) Opened(cs *core.Socket, err error) {
+	s := cs.User.(*Socket)
+	if err != nil {
+		s.end(c.peerError(err))
+	}
+	close(s.opened)
+}
+
+// Incoming takes a socket that the peer opens, if somebody listens.
+func (c *conn) Incoming(cs *core.Socket, listener uint32, service string) (core.Refusal, bool) {
+	l := c.n.listener(listener)
+	if l == nil {
+		return core.Refusal{Reason: wire.ReasonNoService, Text: "the listener is closed"}, false
+	}
+	s := newSocket(c, service)
+	s.core = cs
+	cs.User = s
+	close(s.opened)
+	if !l.offer(s) {
+		return core.Refusal{Reason: wire.ReasonBusy, Text: "the accept queue is full"}, false
+	}
+	return core.Refusal{}, true
+}
+
+// Message hands a message to the application.
+func (c *conn) Message(cs *core.Socket, b []byte, reserved int) {
+	cs.User.(*Socket).deliver(message{b, reserved})
+}
+
+// Closed ends a socket.
+func (c *conn) Closed(cs *core.Socket, err error) {
+	if s, ok := cs.User.(*Socket); ok {
+		s.end(c.peerError(err))
+	}
+}
+
+// Failed takes the engine out of the table of peers, so that the next dial makes
+// a new one, and lets the peer know by the end of the liveness line.
+func (c *conn) Failed(*core.Engine, error) {
+	c.dead.Store(true)
+	c.n.forget(c)
+	c.tcp.Close()
+}
+
+// Down ends the connection.
+func (c *conn) Down(*core.Engine) {
+	c.w.remove(c)
+	c.n.connDown()
+}

@@ -1,0 +1,150 @@
+package core
+
+import (
+	"github.com/byteexpress/byteexpress/be/internal/wire"
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// slotBytes is the room for one control message in the chain's registered slab:
+// MaxControl, rounded up to a multiple of 64 so that no two share a cache line.
+const slotBytes = (wire.MaxControl + 63) &^ 63
+
+// slot is what the chain remembers of one request until it completes.
+type slot struct {
+	msg   *outgoing // the message that the request belongs to; nil: control
+	bytes int       // of the send window
+}
+
+// Chain is the ring of send requests of one engine. Its slots are in three runs:
+//
+//	first        pending      next         first + depth
+//	| in flight  | pending    | free        |
+//
+// In flight are posted requests, pending ones are prepared for the next flush.
+// The three add up to the depth at every moment. A slot becomes free only by its
+// own or a later completion of the send queue.
+type Chain struct {
+	slots                []slot
+	first, pending, next uint64
+	batch                []qp.SendWR // the pending requests, in order
+	sges                 [][2]qp.SGE
+	slab                 []byte // a control message's place for each slot
+	lkey                 mr.LKey
+	idBase               uint64
+}
+
+// NewChain makes a chain of depth slots. slab has slabBytes(depth) bytes of
+// registered memory.
+func NewChain(depth int, slab []byte, lkey mr.LKey, idBase uint64) *Chain {
+	return &Chain{slots: make([]slot, depth), batch: make([]qp.SendWR, 0, depth), sges: make([][2]qp.SGE, depth), slab: slab, lkey: lkey, idBase: idBase}
+}
+
+func slabBytes(depth int) int { return depth * slotBytes }
+
+// InFlight is the number of posted requests.
+func (c *Chain) InFlight() int { return int(c.pending - c.first) }
+
+// Pending is the number of prepared requests.
+func (c *Chain) Pending() int { return int(c.next - c.pending) }
+
+// Free is the number of free slots.
+func (c *Chain) Free() int { return len(c.slots) - int(c.next-c.first) }
+
+// header is the place of the next free slot's control message.
+func (c *Chain) header() []byte {
+	i := int(c.next%uint64(len(c.slots))) * slotBytes
+	return c.slab[i : i+slotBytes : i+slotBytes]
+}
+
+// send prepares a SEND of the first n bytes of header(), followed by payload
+// unless that is empty.
+func (c *Chain) send(n int, payload qp.SGE, msg *outgoing) {
+	sges := &c.sges[c.next%uint64(len(c.slots))]
+	sges[0] = qp.SGE{Addr: mr.Addr(c.header()), Length: uint32(n), LKey: c.lkey}
+	used := sges[:1]
+	if payload.Length > 0 {
+		sges[1] = payload
+		used = sges[:2]
+	}
+	wr := c.grow()
+	wr.Opcode, wr.SGEs = qp.Send, used
+	c.take(slot{msg: msg})
+}
+
+// write prepares a WRITE, with the immediate if it is the last one of a message.
+func (c *Chain) write(src qp.SGE, addr uint64, rkey mr.RKey, final bool, imm uint32, msg *outgoing) {
+	sges := &c.sges[c.next%uint64(len(c.slots))]
+	sges[0] = src
+	wr := c.grow()
+	wr.Opcode, wr.RemoteAddr, wr.RKey = qp.Write, addr, rkey
+	if final {
+		wr.Opcode, wr.Imm = qp.WriteWithImm, imm
+	}
+	if src.Length > 0 {
+		wr.SGEs = sges[:1]
+	}
+	c.take(slot{msg: msg, bytes: int(src.Length)})
+}
+
+// grow gives a zero request at the end of the batch.
+func (c *Chain) grow() *qp.SendWR {
+	c.batch = c.batch[:len(c.batch)+1]
+	wr := &c.batch[len(c.batch)-1]
+	*wr = qp.SendWR{ID: c.idBase | uint64(uint32(c.next))}
+	return wr
+}
+
+func (c *Chain) take(s slot) {
+	c.slots[c.next%uint64(len(c.slots))] = s
+	c.next++
+}
+
+// flush gives the pending requests for one post. The last is signaled, and one
+// at least every half depth, so that every posted slot comes back.
+func (c *Chain) flush() []qp.SendWR {
+	half := max(len(c.slots)/2, 1)
+	for i := half - 1; i < len(c.batch); i += half {
+		c.batch[i].Flags |= qp.Signaled
+	}
+	c.batch[len(c.batch)-1].Flags |= qp.Signaled
+	return c.batch
+}
+
+// flushed says how many of the pending requests the device took. The others
+// stay pending; there are none unless posting failed.
+func (c *Chain) flushed(n int) {
+	c.pending += uint64(n)
+	c.batch = c.batch[:0]
+}
+
+// completed gives the number of in-flight slots that a completion with this ID
+// frees, 0 if none of them has it.
+func (c *Chain) completed(id uint32) int {
+	n := int(id-uint32(c.first)) + 1
+	if n > c.InFlight() {
+		return 0
+	}
+	return n
+}
+
+// release frees the oldest in-flight slot.
+func (c *Chain) release() slot {
+	p := &c.slots[c.first%uint64(len(c.slots))]
+	s := *p
+	*p = slot{}
+	c.first++
+	return s
+}
+
+// abandon takes the newest pending slot back; only after a failed post.
+func (c *Chain) abandon() (slot, bool) {
+	if c.next == c.pending {
+		return slot{}, false
+	}
+	c.next--
+	p := &c.slots[c.next%uint64(len(c.slots))]
+	s := *p
+	*p = slot{}
+	return s, true
+}

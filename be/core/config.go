@@ -1,0 +1,72 @@
+package core
+
+import (
+	"time"
+
+	"github.com/byteexpress/byteexpress/mr"
+)
+
+// Config holds what both sides agreed on and what is this side's own. The driver
+// has checked it.
+type Config struct {
+	SendDepth   int    // requests in the chain
+	RecvDepth   int    // receives that we keep posted; at least 4
+	PeerDepth   int    // receives that the peer posted before it was ready
+	EagerLimit  int    // bytes; longer messages go by rendezvous
+	Fragment    int    // bytes a WRITE at most
+	Window      int    // bytes of posted, not completed fragments; at least one fragment
+	MaxMessage  uint64 // bytes; the smaller one of both sides
+	Backlog     int    // messages a socket that our application has not taken
+	PeerBacklog int    // the same of the peer
+	MaxSockets  int    // sockets at a time, of each side
+	Initiator   bool   // we dialed: our sockets have odd numbers
+	IDBase      uint64 // ORed into the ID of each request; the low 32 bits must be 0
+	RecvBit     uint64 // set in the ID of receives
+
+	SocketQuota  int           // receive bytes one socket may hold; 0: no limit
+	Keepalive    time.Duration // idle time after which the peer is pinged; 0: never
+	PeerTimeout  time.Duration // silence after which it is given up; 0: never
+	DrainTimeout time.Duration // how long a failed queue pair may take to flush
+	Linger       time.Duration // how long a closing socket may go on sending
+
+	// NoReserve gives up the last credit, which is kept for CREDIT. It exists for
+	// tests that show what the reserve is for.
+	NoReserve bool
+}
+
+// Memory is where buffers come from: registered, and known to the queue pair's
+// protection domain.
+type Memory interface {
+	Alloc(n int) ([]byte, error)
+	Free(b []byte)
+	Region(b []byte) (mr.Region, error)
+}
+
+// Quota bounds the receive memory that all engines of a node hold together.
+type Quota interface {
+	// Reserve takes n bytes, or none and false.
+	Reserve(n int) bool
+	// Release gives n bytes back.
+	Release(n int)
+}
+
+// Handler is told what happens. Its methods run inside the engine's and must not
+// call it, except where said.
+type Handler interface {
+	// Opened ends an Open: with nil the peer accepted.
+	Opened(s *Socket, err error)
+	// Incoming asks whether a socket that the peer opens is taken. With ok, the
+	// handler may use the socket from now on.
+	Incoming(s *Socket, listener uint32, service string) (refusal Refusal, ok bool)
+	// Message hands over a message and the buffer that it is in. reserved is what
+	// the receiver must Release to the quota when the application took it, and
+	// then say by Taken.
+	Message(s *Socket, b []byte, reserved int)
+	// Closed is the last call for a socket that was open.
+	Closed(s *Socket, err error)
+	// Failed says that the engine ended, and why; Down follows when it has drained.
+	Failed(e *Engine, cause error)
+	// Down is the last call of the engine: its queue pair is closed and its
+	// memory given back.
+	Down(e *Engine)
+}

@@ -1,0 +1,93 @@
+package core
+
+import (
+	"github.com/byteexpress/byteexpress/be/internal/wire"
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// maxControls bounds the control messages that wait for credits: a peer that
+// asks without end and grants nothing is cut off.
+const maxControls = 1 << 18
+
+// control is one control message that waits to be sent.
+type control struct {
+	typ    wire.Type
+	id     uint32 // socket
+	seq    uint32
+	reason wire.Reason
+	sock   *Socket // SOCKET_CREDIT: the count is taken when it is sent
+	a, b   uint64
+	text   string
+}
+
+// controlQueue is a first-in first-out queue in a ring that grows.
+type controlQueue struct {
+	items []control
+	head  int
+	n     int
+}
+
+func (q *controlQueue) push(c control) {
+	if q.n == len(q.items) {
+		items := make([]control, max(2*q.n, 64))
+		for i := range q.n {
+			items[i] = q.items[(q.head+i)%q.n]
+		}
+		q.items, q.head = items, 0
+	}
+	q.items[(q.head+q.n)&(len(q.items)-1)] = c
+	q.n++
+}
+
+func (q *controlQueue) pop() {
+	q.items[q.head] = control{}
+	q.head = (q.head + 1) & (len(q.items) - 1)
+	q.n--
+}
+
+// control queues a control message. They are sent in order, before any payload.
+func (e *Engine) control(c control) {
+	if e.state == engineUp {
+		e.controls.push(c)
+	}
+}
+
+// sendControl prepares the oldest control message. The chain has a slot and
+// there is a credit.
+func (e *Engine) sendControl() {
+	c := &e.controls.items[e.controls.head]
+	b := e.chain.header()
+	body := b[wire.HeaderLen:]
+	n := 0
+	switch c.typ {
+	case wire.Open:
+		n = wire.PutOpen(body, uint32(c.a), c.text)
+	case wire.Refuse:
+		n = wire.PutRefuse(body, c.reason, c.text)
+	case wire.CTS:
+		g := wire.Grant{Addr: c.a, Transfer: uint32(c.b >> 32), RKey: uint32(c.b)}
+		n = g.Put(body)
+	case wire.Reject, wire.Close, wire.Closed:
+		n = wire.PutU32(body, uint32(c.reason))
+	case wire.Ping, wire.Pong:
+		n = wire.PutU64(body, c.a)
+	case wire.GoAway:
+		n = wire.PutPair(body, c.id, uint32(c.reason))
+	case wire.SocketCredit:
+		c.sock.creditQueued = false
+		c.sock.takenTold = c.sock.taken
+		c.seq = c.sock.taken
+	}
+	e.sendHeader(c.typ, c.id, c.seq, n, qp.SGE{}, nil)
+	e.controls.pop()
+}
+
+// sendHeader prepares a SEND: the header, n bytes of body that lie behind it
+// already, and a payload.
+func (e *Engine) sendHeader(t wire.Type, id, seq uint32, n int, payload qp.SGE, m *outgoing) {
+	h := wire.Header{Type: t, Granted: uint32(e.credits.Tell()), Socket: id, Sequence: seq}
+	h.Put(e.chain.header())
+	e.chain.send(wire.HeaderLen+n, payload, m)
+	e.credits.Consume()
+	e.stats.Sends++
+}

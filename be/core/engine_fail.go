@@ -1,0 +1,109 @@
+package core
+
+import (
+	"errors"
+	"time"
+
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// ErrTooLarge says that a message is longer than both sides take.
+var ErrTooLarge = errors.New("message too large")
+
+var errUnknownCompletion = errors.New("the device completed a request that was not posted")
+
+// Fail ends the engine: callers hear the cause at once, the queue pair goes to
+// ERR, and when every posted request has completed (or the drain time is over)
+// the memory is given back. Later calls change nothing.
+func (e *Engine) Fail(now time.Duration, cause error) {
+	if e.state >= engineFailed {
+		return
+	}
+	e.state, e.err = engineFailed, cause
+	e.leaveBy, e.retryAt = Never, Never
+	e.h.Failed(e, cause)
+	e.drainBy = now + e.cfg.DrainTimeout
+	if err := e.qp.Modify(&qp.Attr{State: qp.Err}, qp.MaskState); err != nil {
+		e.drainBy = now // the device does not answer: only closing is left
+	}
+	e.creditWait.update(now, false)
+	e.windowWait.update(now, false)
+	e.slotWait.update(now, false)
+	for i := e.chain.first; i < e.chain.next; i++ {
+		if m := e.chain.slots[i%uint64(len(e.chain.slots))].msg; m != nil {
+			e.endOutgoing(m, cause)
+		}
+	}
+	for s, ok := e.chain.abandon(); ok; s, ok = e.chain.abandon() {
+		e.freeSlot(s)
+	}
+	e.chain.batch = e.chain.batch[:0]
+	for _, t := range [][]*Socket{e.table.own, e.table.peer} {
+		for _, s := range t {
+			if s != nil {
+				e.failSocket(s, cause)
+			}
+		}
+	}
+	if e.chain.InFlight() == 0 && e.recv.outstanding() == 0 {
+		e.drainBy = now // nothing to wait for; Tick ends it
+	}
+}
+
+func (e *Engine) failSocket(s *Socket, cause error) {
+	e.failSends(s, cause)
+	if s.told {
+		return
+	}
+	s.told = true
+	if s.state == sockOpening {
+		e.h.Opened(s, cause)
+	} else {
+		e.h.Closed(s, cause)
+	}
+}
+
+// down gives everything back. No device touches the memory any more: all was
+// flushed, or the queue pair is destroyed first.
+func (e *Engine) down() {
+	if e.state == engineDown {
+		return
+	}
+	if err := e.qp.Close(); err != nil {
+		e.stats.CloseErrors++
+	}
+	e.state, e.drainBy = engineDown, Never
+	for e.chain.InFlight() > 0 {
+		e.freeSlot(e.chain.release())
+	}
+	for _, t := range [][]*Socket{e.table.own, e.table.peer} {
+		for _, s := range t {
+			if s != nil {
+				e.removeSocket(s, e.err)
+			}
+		}
+	}
+	e.freeMemory()
+	e.h.Down(e)
+}
+
+// Abort gives up an engine that was never started: its queue pair is closed.
+func (e *Engine) Abort() {
+	if err := e.qp.Close(); err != nil {
+		e.stats.CloseErrors++
+	}
+	e.state = engineDown
+	e.freeMemory()
+}
+
+func (e *Engine) freeMemory() {
+	if e.recv != nil {
+		e.recv.free(e.mem)
+	}
+	for i, b := range e.slabs {
+		if b != nil {
+			e.mem.Free(b)
+			e.slabs[i] = nil
+		}
+	}
+}

@@ -1,0 +1,352 @@
+package core
+
+import (
+	"time"
+
+	"github.com/byteexpress/byteexpress/be/internal/wire"
+	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/mr"
+)
+
+// memoryRetry is how long the engine waits before it asks for memory again.
+const memoryRetry = 2 * time.Millisecond
+
+// completeRecv takes a completed receive: a control message, or the immediate of
+// a finished transfer.
+func (e *Engine) completeRecv(now time.Duration, c *cq.Completion) {
+	entry, ok := e.recv.complete(uint32(c.ID))
+	if !ok {
+		e.Fail(now, errUnknownCompletion)
+		return
+	}
+	if c.Status != cq.Success {
+		e.stats.countStatus(c.Status)
+		e.Fail(now, c.Err())
+		return
+	}
+	e.Start(now) // a message says that the peer is ready
+	if e.state != engineUp {
+		return
+	}
+	e.lastHeard, e.pinged = now, false
+	var err error
+	if c.Opcode == cq.RecvWriteWithImm && c.Flags&cq.HasImm != 0 {
+		err = e.onFinal(c.Imm, c.ByteLen)
+	} else {
+		err = e.onMessage(now, entry, int(c.ByteLen))
+	}
+	if err != nil {
+		e.stats.ProtocolErrors++
+		e.Fail(now, err)
+		return
+	}
+	e.deficit++
+	if e.deficit >= e.cfg.RecvDepth/2 {
+		e.replenish(now)
+	}
+}
+
+// replenish posts replacements for consumed receives, and grants them.
+func (e *Engine) replenish(now time.Duration) {
+	if e.deficit < e.cfg.RecvDepth/2 || e.state != engineUp {
+		return
+	}
+	wrs := e.recv.prepare(min(e.deficit, e.recv.missing()), e.mem)
+	if len(wrs) == 0 {
+		e.retryAt = min(e.retryAt, now+memoryRetry)
+		return
+	}
+	n, err := e.qp.PostRecv(wrs)
+	e.recv.posted += uint64(n)
+	e.deficit -= n
+	e.credits.Posted(n)
+	e.stats.RecvPosts++
+	if err != nil {
+		e.Fail(now, err)
+	}
+}
+
+// onMessage takes the control message in a receive's entry.
+func (e *Engine) onMessage(now time.Duration, entry, n int) error {
+	var h wire.Header
+	if n < wire.HeaderLen {
+		return protocolError(0, "message length", uint64(n), "at least 16")
+	}
+	if err := h.Parse(e.recv.header(entry), n-wire.HeaderLen); err != nil {
+		return err
+	}
+	if !e.credits.Learn(Count(h.Granted)) {
+		return protocolError(h.Type, "granted", uint64(h.Granted), "at most the receive depth of the hello ahead of what was sent")
+	}
+	body := e.recv.bufs[entry][:n-wire.HeaderLen]
+	switch h.Type {
+	case wire.Credit:
+		return nil
+	case wire.Ping:
+		e.control(control{typ: wire.Pong, a: wire.U64(body)})
+		return nil
+	case wire.Pong:
+		return nil
+	case wire.GoAway:
+		e.Fail(now, ErrPeerClosed)
+		return nil
+	case wire.Open:
+		return e.onOpen(&h, body)
+	case wire.Fin:
+		return protocolError(h.Type, "type", uint64(h.Type), "no FIN: get mode was not agreed on")
+	}
+	s := e.socket(h.Socket)
+	if s == nil {
+		return protocolError(h.Type, "socket", uint64(h.Socket), "an open socket")
+	}
+	switch h.Type {
+	case wire.Data:
+		return e.onData(s, &h, entry, len(body))
+	case wire.RTS:
+		return e.onRTS(now, s, &h, wire.U64(body))
+	case wire.CTS:
+		return e.onCTS(s, &h, wire.ParseGrant(body))
+	case wire.Reject:
+		return e.onReject(s, &h, wire.Reason(wire.U32(body)))
+	case wire.Cancel:
+		return e.onCancel(s, &h)
+	case wire.SocketCredit:
+		return e.onSocketCredit(s, &h)
+	}
+	return e.onSocketState(now, s, &h, body)
+}
+
+// announced checks the sequence of a new message.
+func (s *Socket) announced(h *wire.Header) error {
+	if s.state == sockOpening {
+		return protocolError(h.Type, "socket", uint64(h.Socket), "a socket that was accepted")
+	}
+	if h.Sequence != s.received {
+		return protocolError(h.Type, "sequence", uint64(h.Sequence), "one more than the last")
+	}
+	if s.received-s.taken >= uint32(s.e.cfg.Backlog) {
+		return protocolError(h.Type, "sequence", uint64(h.Sequence), "at most the backlog of the hello ahead of what was taken")
+	}
+	s.received++
+	return nil
+}
+
+// deaf reports whether the application wants no more messages.
+func (s *Socket) deaf() bool { return s.told }
+
+func (e *Engine) onData(s *Socket, h *wire.Header, entry, n int) error {
+	if err := s.announced(h); err != nil {
+		return err
+	}
+	if s.deaf() {
+		e.Taken(s, 1)
+		return nil
+	}
+	b := e.recv.hand(entry)[:n]
+	if s.inHead == nil {
+		e.stats.Received++
+		e.h.Message(s, b, 0)
+		return nil
+	}
+	in := e.appendIncoming(s, h.Sequence, n)
+	in.buf, in.state = b, recvReady
+	return nil
+}
+
+func (e *Engine) appendIncoming(s *Socket, seq uint32, n int) *incoming {
+	in := e.newIncoming()
+	in.sock, in.seq, in.length = s, seq, n
+	if s.inTail != nil {
+		s.inTail.next = in
+	} else {
+		s.inHead = in
+	}
+	s.inTail = in
+	return in
+}
+
+func (e *Engine) onRTS(now time.Duration, s *Socket, h *wire.Header, length uint64) error {
+	if err := s.announced(h); err != nil {
+		return err
+	}
+	if length > e.cfg.MaxMessage {
+		return protocolError(h.Type, "length", length, "at most the message limit of the hello")
+	}
+	if s.deaf() {
+		e.Taken(s, 1)
+		if s.state == sockClosing { // else CLOSE, on its way to the peer, says it
+			e.control(control{typ: wire.Reject, id: s.id, seq: h.Sequence, reason: wire.ReasonLeaving})
+		}
+		return nil
+	}
+	in := e.appendIncoming(s, h.Sequence, int(length))
+	e.hold(in)
+	if e.heldHead == in {
+		e.Retry(now)
+	} else if e.retryAt == Never {
+		e.retryAt = now + memoryRetry
+	}
+	if in.state == recvHeld {
+		e.stats.Held++
+	}
+	return nil
+}
+
+// Retry grants held requests for which there is memory now, oldest first. One
+// that only its own socket's quota stops does not stop the others.
+func (e *Engine) Retry(now time.Duration) {
+	if e.state != engineUp {
+		return
+	}
+	e.walk++
+	for in := e.heldHead; in != nil; {
+		next := in.heldNext
+		s := in.sock
+		if s.walk != e.walk {
+			inUse := s.inUse.Load()
+			if q := e.cfg.SocketQuota; q > 0 && inUse > 0 && inUse+int64(in.length) > int64(q) {
+				s.walk = e.walk
+			} else if !e.grant(in) {
+				break
+			}
+		}
+		in = next
+	}
+	if e.held > 0 {
+		e.retryAt = min(e.retryAt, now+memoryRetry)
+	}
+}
+
+// grant answers one held request, and reports false when the node lacks what it
+// takes.
+func (e *Engine) grant(in *incoming) bool {
+	if !e.quota.Reserve(in.length) {
+		return false
+	}
+	buf, err := e.mem.Alloc(in.length)
+	if err != nil {
+		e.quota.Release(in.length)
+		return false
+	}
+	region, err := e.mem.Region(buf)
+	transfer, ok := uint32(0), false
+	if err == nil {
+		transfer, ok = e.transfers.take(in)
+	}
+	if !ok {
+		e.mem.Free(buf)
+		e.quota.Release(in.length)
+		return false
+	}
+	in.buf, in.reserved = buf, in.length
+	in.sock.inUse.Add(int64(in.length))
+	e.unhold(in)
+	in.state = recvWriting
+	e.control(control{typ: wire.CTS, id: in.sock.id, seq: in.seq, a: mr.Addr(buf), b: uint64(transfer)<<32 | uint64(region.RKey)})
+	return true
+}
+
+// onFinal takes the immediate of a final WRITE_WITH_IMM.
+func (e *Engine) onFinal(imm, n uint32) error {
+	in := e.transfers.find(imm)
+	if in == nil {
+		return protocolError(0, "immediate", uint64(imm), "a live transfer")
+	}
+	last := 0
+	if in.length > 0 {
+		last = (in.length-1)%e.cfg.Fragment + 1
+	}
+	if int(n) != last {
+		return protocolError(0, "length of the final fragment", uint64(n), "what is left of the message")
+	}
+	e.transfers.release(in.slot)
+	in.state = recvReady
+	e.deliver(in.sock)
+	return nil
+}
+
+// deliver hands over the messages at the head of a socket's list that are whole.
+func (e *Engine) deliver(s *Socket) {
+	for in := s.inHead; in != nil && (in.state == recvReady || in.state == recvVoid); in = s.inHead {
+		s.inHead = in.next
+		if s.inHead == nil {
+			s.inTail = nil
+		}
+		switch {
+		case in.state == recvVoid:
+			e.Taken(s, 1)
+		case s.deaf():
+			e.dropBuffer(in)
+			e.Taken(s, 1)
+		default:
+			e.stats.Received++
+			e.h.Message(s, in.buf, in.reserved)
+		}
+		e.recycleIncoming(in)
+	}
+}
+
+// onCTS takes the peer's answer to an RTS. One for a message that we gave up is
+// too late and ignored.
+func (e *Engine) onCTS(s *Socket, h *wire.Header, g wire.Grant) error {
+	m := s.requested.bySeq(h.Sequence)
+	if m == nil {
+		return s.late(h)
+	}
+	if g.Addr+uint64(len(m.buf)) < g.Addr {
+		return protocolError(h.Type, "address", g.Addr, "room for the message below 2^64")
+	}
+	m.unlink()
+	m.state, m.addr, m.rkey, m.imm = sendWriting, g.Addr, mr.RKey(g.RKey), g.Transfer
+	s.writing.push(m)
+	e.writes.add(&s.writes)
+	return nil
+}
+
+// late accepts an answer about a message that has ended here, and refuses one
+// about a message that never was.
+func (s *Socket) late(h *wire.Header) error {
+	if int32(h.Sequence-s.sent) < 0 {
+		return nil
+	}
+	return protocolError(h.Type, "sequence", uint64(h.Sequence), "that of a message that was asked for")
+}
+
+func (e *Engine) onReject(s *Socket, h *wire.Header, reason wire.Reason) error {
+	m := s.requested.bySeq(h.Sequence)
+	if m == nil {
+		return s.late(h)
+	}
+	e.stats.Rejected++
+	e.endOutgoing(m, reasonError(ErrRejected, reason, ""))
+	return nil
+}
+
+// onCancel takes a message back that the peer gave up. It is ordered after the
+// peer's last WRITE, so the buffer is free.
+func (e *Engine) onCancel(s *Socket, h *wire.Header) error {
+	for in := s.inHead; in != nil; in = in.next {
+		if in.seq == h.Sequence && (in.state == recvHeld || in.state == recvWriting) {
+			e.dropTransfer(in)
+			in.state = recvVoid
+			e.stats.Canceled++
+			e.deliver(s)
+			return nil
+		}
+	}
+	if s.deaf() && int32(h.Sequence-s.received) < 0 {
+		return nil
+	}
+	return protocolError(h.Type, "sequence", uint64(h.Sequence), "that of a message on its way")
+}
+
+func (e *Engine) onSocketCredit(s *Socket, h *wire.Header) error {
+	if int32(h.Sequence-s.peerTaken) < 0 || int32(h.Sequence-s.sent) > 0 {
+		return protocolError(h.Type, "sequence", uint64(h.Sequence), "between the last count and what was sent")
+	}
+	s.peerTaken = h.Sequence
+	if s.startable() {
+		e.starts.add(&s.starts)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package core
+
+import "github.com/byteexpress/byteexpress/be/internal/wire"
+
+// recvState is where a message that we receive stands.
+type recvState uint8
+
+const (
+	recvHeld    recvState = iota // asked for; no memory or no slot yet
+	recvWriting                  // the peer may write to its buffer
+	recvReady                    // whole; waits for those before it
+	recvVoid                     // canceled or rejected: skipped
+)
+
+// incoming is one message that we receive and cannot deliver yet. It is in its
+// socket's list in order of sequence, and, while held, in the engine's.
+type incoming struct {
+	next     *incoming // of the socket
+	heldPrev *incoming
+	heldNext *incoming
+	sock     *Socket
+
+	state    recvState
+	seq      uint32
+	length   int
+	buf      []byte
+	reserved int
+	slot     int // index of its transfer slot while writing
+}
+
+// transferSlot is a receiver's end of one put transfer.
+type transferSlot struct {
+	in         *incoming // nil: free
+	generation uint16
+	nextFree   int
+}
+
+// transfers is the table of transfer slots. It grows up to wire.MaxTransfers.
+type transfers struct {
+	slots []transferSlot
+	free  int // head of the list of free slots, -1: none
+	live  int
+}
+
+// take gives a free slot to in, and the number that names it to the peer.
+func (t *transfers) take(in *incoming) (transfer uint32, ok bool) {
+	if t.free < 0 {
+		if len(t.slots) == wire.MaxTransfers {
+			return 0, false
+		}
+		t.slots = append(t.slots, transferSlot{nextFree: -1})
+		t.free = len(t.slots) - 1
+	}
+	s := &t.slots[t.free]
+	in.slot = t.free
+	t.free = s.nextFree
+	s.in = in
+	t.live++
+	return wire.Transfer(in.slot, s.generation), true
+}
+
+// find gives the message of a live transfer, nil if there is none of that name.
+func (t *transfers) find(transfer uint32) *incoming {
+	i, g := wire.SplitTransfer(transfer)
+	if i >= len(t.slots) || t.slots[i].generation != g {
+		return nil
+	}
+	return t.slots[i].in
+}
+
+// release frees a slot. Its old name is dead from now on.
+func (t *transfers) release(i int) {
+	s := &t.slots[i]
+	s.in = nil
+	s.generation++
+	s.nextFree = t.free
+	t.free = i
+	t.live--
+}
+
+func (e *Engine) newIncoming() *incoming {
+	in := e.freeIn
+	if in == nil {
+		return new(incoming)
+	}
+	e.freeIn = in.next
+	*in = incoming{}
+	return in
+}
+
+func (e *Engine) recycleIncoming(in *incoming) {
+	*in = incoming{next: e.freeIn}
+	e.freeIn = in
+}
+
+// hold puts in at the end of the engine's list of requests that wait for memory.
+func (e *Engine) hold(in *incoming) {
+	in.state = recvHeld
+	in.heldPrev, in.heldNext = e.heldTail, nil
+	if e.heldTail != nil {
+		e.heldTail.heldNext = in
+	} else {
+		e.heldHead = in
+	}
+	e.heldTail = in
+	e.held++
+}
+
+func (e *Engine) unhold(in *incoming) {
+	if in.heldPrev != nil {
+		in.heldPrev.heldNext = in.heldNext
+	} else {
+		e.heldHead = in.heldNext
+	}
+	if in.heldNext != nil {
+		in.heldNext.heldPrev = in.heldPrev
+	} else {
+		e.heldTail = in.heldPrev
+	}
+	in.heldPrev, in.heldNext = nil, nil
+	e.held--
+}
+
+// dropBuffer gives a message's buffer and quota back.
+func (e *Engine) dropBuffer(in *incoming) {
+	if in.buf != nil {
+		e.mem.Free(in.buf)
+		in.buf = nil
+	}
+	if in.reserved > 0 {
+		e.quota.Release(in.reserved)
+		in.sock.inUse.Add(-int64(in.reserved))
+		in.reserved = 0
+	}
+}

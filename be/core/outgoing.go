@@ -1,0 +1,158 @@
+package core
+
+import (
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// sendState is where a message that we send stands.
+type sendState uint8
+
+const (
+	sendQueued    sendState = iota // nothing of it was sent
+	sendRequested                  // RTS sent: waits for CTS
+	sendWriting                    // the peer said where: fragments go out
+	sendPosted                     // all of it is in the chain
+	sendEnded                      // the caller was told
+)
+
+// outgoing is one message that we send. It lives in one list of its socket, by
+// state, and is referred to by chain slots.
+type outgoing struct {
+	prev, next *outgoing
+	list       *outList
+	sock       *Socket
+
+	buf  []byte
+	lkey mr.LKey
+	done func(error)
+	tag  uint64 // names it for Cancel; 0: none
+
+	state  sendState
+	seq    uint32
+	offset int // bytes prepared so far
+	addr   uint64
+	rkey   mr.RKey
+	imm    uint32
+	refs   int  // chain slots that refer to it
+	orphan bool // the caller was told an error: the buffer is ours to free
+}
+
+// sge is the segment of n bytes at the message's offset.
+func (m *outgoing) sge(n int) qp.SGE {
+	if n == 0 {
+		return qp.SGE{}
+	}
+	return qp.SGE{Addr: mr.Addr(m.buf) + uint64(m.offset), Length: uint32(n), LKey: m.lkey}
+}
+
+// outList is a list of messages, oldest first.
+type outList struct {
+	head, tail *outgoing
+	n          int
+}
+
+func (l *outList) push(m *outgoing) {
+	m.list, m.prev, m.next = l, l.tail, nil
+	if l.tail != nil {
+		l.tail.next = m
+	} else {
+		l.head = m
+	}
+	l.tail = m
+	l.n++
+}
+
+// unlink takes m out of the list it is in, if any.
+func (m *outgoing) unlink() {
+	l := m.list
+	if l == nil {
+		return
+	}
+	if m.prev != nil {
+		m.prev.next = m.next
+	} else {
+		l.head = m.next
+	}
+	if m.next != nil {
+		m.next.prev = m.prev
+	} else {
+		l.tail = m.prev
+	}
+	l.n--
+	m.list, m.prev, m.next = nil, nil, nil
+}
+
+func (l *outList) bySeq(seq uint32) *outgoing {
+	for m := l.head; m != nil; m = m.next {
+		if m.seq == seq {
+			return m
+		}
+	}
+	return nil
+}
+
+func (l *outList) byTag(tag uint64) *outgoing {
+	for m := l.head; m != nil; m = m.next {
+		if m.tag == tag {
+			return m
+		}
+	}
+	return nil
+}
+
+// newOutgoing takes a message from the engine's pool.
+func (e *Engine) newOutgoing() *outgoing {
+	m := e.freeOut
+	if m == nil {
+		return new(outgoing)
+	}
+	e.freeOut = m.next
+	*m = outgoing{}
+	return m
+}
+
+// unref drops what a chain slot held of m. The last one ends the message.
+func (e *Engine) unref(m *outgoing) {
+	m.refs--
+	if m.refs > 0 {
+		return
+	}
+	switch m.state {
+	case sendPosted:
+		e.stats.Sent++
+		e.endOutgoing(m, nil)
+	case sendEnded:
+		e.recycleOutgoing(m)
+	}
+}
+
+// endOutgoing tells the caller. With an error, the buffer is the engine's, and
+// freed when no posted request refers to it.
+func (e *Engine) endOutgoing(m *outgoing, err error) {
+	if m.state == sendEnded {
+		return
+	}
+	m.unlink()
+	m.state, m.orphan = sendEnded, err != nil
+	done := m.done
+	m.done = nil
+	if m.sock != nil {
+		m.sock.sending--
+		e.afterSend(m.sock)
+	}
+	if m.refs == 0 {
+		e.recycleOutgoing(m)
+	}
+	if done != nil {
+		done(err)
+	}
+}
+
+func (e *Engine) recycleOutgoing(m *outgoing) {
+	if m.orphan {
+		e.mem.Free(m.buf)
+	}
+	*m = outgoing{next: e.freeOut}
+	e.freeOut = m
+}

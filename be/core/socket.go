@@ -1,0 +1,275 @@
+package core
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/byteexpress/byteexpress/be/internal/wire"
+)
+
+type sockState uint8
+
+const (
+	sockOpening   sockState = iota // OPEN sent
+	sockOpen                       // messages flow
+	sockClosing                    // closed here: what was queued goes out first
+	sockCloseSent                  // CLOSE sent: waits for CLOSED
+	sockGone                       // out of the table
+)
+
+// Socket is one logical connection on an engine.
+type Socket struct {
+	// User is the handler's own.
+	User any
+
+	e        *Engine
+	id       uint32
+	state    sockState
+	told     bool // the handler had Closed, or Opened with an error
+	answered bool // ACCEPT or REFUSE came
+
+	// Sending.
+	starts, writes link
+	queue          outList // nothing sent yet
+	requested      outList // RTS sent
+	writing        outList // CTS received
+	sending        int     // messages whose callers were not told yet
+	sent           uint32  // messages ever started
+	peerTaken      uint32  // of those, how many the peer's application took
+	lingerUntil    time.Duration
+
+	// Receiving.
+	received     uint32 // messages ever announced by the peer
+	taken        uint32 // of those, how many our application took
+	takenTold    uint32 // the newest count that the peer was sent
+	creditQueued bool
+	inHead       *incoming
+	inTail       *incoming
+	inUse        atomic.Int64 // bytes of the quota
+	walk         uint64       // the last walk over held requests that it blocked
+}
+
+// ID is the socket's number on its engine.
+func (s *Socket) ID() uint32 { return s.id }
+
+// Engine is the engine that the socket is on.
+func (s *Socket) Engine() *Engine { return s.e }
+
+// Release gives n bytes that came with a message back to the quotas. It may be
+// called from any goroutine.
+func (s *Socket) Release(n int) {
+	if n > 0 {
+		s.inUse.Add(-int64(n))
+		s.e.quota.Release(n)
+	}
+}
+
+// startable reports whether the next queued message may begin, as far as the
+// socket is concerned.
+func (s *Socket) startable() bool {
+	return s.queue.head != nil && (s.state == sockOpen || s.state == sockClosing) && s.sent-s.peerTaken < uint32(s.e.cfg.PeerBacklog)
+}
+
+// table finds sockets by number. Each side numbers those that it opens: the
+// initiator with odd numbers, the other with even ones from 2 on.
+type table struct {
+	own, peer []*Socket // by number >> 1
+	freeOwn   []uint32
+	live      int
+}
+
+// own numbers are odd for the initiator.
+func (e *Engine) isOwn(id uint32) bool { return (id&1 == 1) == e.cfg.Initiator }
+
+// socket gives the socket of a number, nil if there is none.
+func (e *Engine) socket(id uint32) *Socket {
+	t := e.table.peer
+	if e.isOwn(id) {
+		t = e.table.own
+	}
+	if i := int(id >> 1); i < len(t) {
+		return t[i]
+	}
+	return nil
+}
+
+// newID gives a free number for a socket that we open.
+func (e *Engine) newID() (uint32, bool) {
+	if n := len(e.table.freeOwn); n > 0 {
+		id := e.table.freeOwn[n-1]
+		e.table.freeOwn = e.table.freeOwn[:n-1]
+		return id, true
+	}
+	if len(e.table.own) == 0 && !e.cfg.Initiator {
+		e.table.own = append(e.table.own, nil) // 0 is the engine's
+	}
+	if len(e.table.own) > e.cfg.MaxSockets {
+		return 0, false
+	}
+	id := uint32(len(e.table.own)) << 1
+	if e.cfg.Initiator {
+		id |= 1
+	}
+	e.table.own = append(e.table.own, nil)
+	return id, true
+}
+
+func (e *Engine) addSocket(id uint32) *Socket {
+	s := &Socket{e: e, id: id}
+	s.starts.sock, s.writes.sock = s, s
+	t := &e.table.peer
+	if e.isOwn(id) {
+		t = &e.table.own
+	}
+	for int(id>>1) >= len(*t) {
+		*t = append(*t, nil)
+	}
+	(*t)[id>>1] = s
+	e.table.live++
+	return s
+}
+
+// removeSocket takes a socket out of the table and frees all that it holds.
+func (e *Engine) removeSocket(s *Socket, err error) {
+	if s.state == sockGone {
+		return
+	}
+	s.state = sockGone
+	if e.isOwn(s.id) {
+		e.table.own[s.id>>1] = nil
+		e.table.freeOwn = append(e.table.freeOwn, s.id)
+	} else {
+		e.table.peer[s.id>>1] = nil
+	}
+	e.table.live--
+	e.starts.remove(&s.starts)
+	e.writes.remove(&s.writes)
+	e.failSends(s, err)
+	e.dropIncoming(s)
+	e.tellClosed(s, err)
+}
+
+// failSends ends every message of a socket that is not wholly in the chain.
+func (e *Engine) failSends(s *Socket, err error) {
+	for _, l := range []*outList{&s.writing, &s.requested, &s.queue} {
+		for l.head != nil {
+			e.endOutgoing(l.head, err)
+		}
+	}
+}
+
+// dropIncoming forgets every message that was not delivered.
+func (e *Engine) dropIncoming(s *Socket) {
+	for in := s.inHead; in != nil; in = s.inHead {
+		s.inHead = in.next
+		e.dropTransfer(in)
+		e.recycleIncoming(in)
+	}
+	s.inTail = nil
+}
+
+// dropTransfer frees what an undelivered message holds. The peer writes to its
+// buffer no more.
+func (e *Engine) dropTransfer(in *incoming) {
+	switch in.state {
+	case recvHeld:
+		e.unhold(in)
+	case recvWriting:
+		e.transfers.release(in.slot)
+	}
+	e.dropBuffer(in)
+}
+
+func (e *Engine) tellClosed(s *Socket, err error) {
+	if !s.told {
+		s.told = true
+		e.h.Closed(s, err)
+	}
+}
+
+// Open asks the peer for a socket. The handler hears Opened.
+func (e *Engine) Open(listener uint32, service string, user any) (*Socket, error) {
+	if e.state != engineUp || e.leaving {
+		return nil, e.cause()
+	}
+	id, ok := e.newID()
+	if !ok {
+		return nil, ErrSockets
+	}
+	s := e.addSocket(id)
+	s.User = user
+	e.control(control{typ: wire.Open, id: id, a: uint64(listener), text: service})
+	return s, nil
+}
+
+// CloseSocket ends a socket in good order: what was queued is sent first, for at
+// most the linger time. The handler hears Closed at once.
+func (e *Engine) CloseSocket(now time.Duration, s *Socket) {
+	switch s.state {
+	case sockOpening:
+		e.tellClosed(s, ErrClosed)
+		s.state = sockClosing // ACCEPT will be answered by CLOSE
+	case sockOpen:
+		s.state = sockClosing
+		s.lingerUntil = now + e.cfg.Linger
+		e.tellClosed(s, ErrClosed)
+		e.rejectHeld(s)
+		if s.sending == 0 {
+			e.sendClose(s)
+		} else {
+			e.lingering = append(e.lingering, s)
+		}
+	}
+}
+
+// rejectHeld answers the requests of a closing socket that were not granted: its
+// CLOSE must be the last that the peer hears of them.
+func (e *Engine) rejectHeld(s *Socket) {
+	for in := s.inHead; in != nil; in = in.next {
+		if in.state == recvHeld {
+			e.unhold(in)
+			in.state = recvVoid
+			e.control(control{typ: wire.Reject, id: s.id, seq: in.seq, reason: wire.ReasonLeaving})
+		}
+	}
+	e.deliver(s)
+}
+
+// afterSend runs when a message of the socket ended.
+func (e *Engine) afterSend(s *Socket) {
+	e.sending--
+	if s.sending == 0 && s.state == sockClosing {
+		e.sendClose(s)
+	}
+}
+
+func (e *Engine) sendClose(s *Socket) {
+	s.state = sockCloseSent
+	e.control(control{typ: wire.Close, id: s.id})
+}
+
+// linger ends the sends of closing sockets whose time is over, and forgets those
+// that finished.
+func (e *Engine) linger(now time.Duration) {
+	keep := e.lingering[:0]
+	for _, s := range e.lingering {
+		if s.state == sockClosing && now < s.lingerUntil {
+			keep = append(keep, s)
+		} else if s.state == sockClosing {
+			e.cancelAll(s, ErrClosed)
+		}
+	}
+	clear(e.lingering[len(keep):])
+	e.lingering = keep
+}
+
+// Taken says that the application took n more messages of the socket. At every
+// half backlog the peer is told.
+func (e *Engine) Taken(s *Socket, n int) {
+	s.taken += uint32(n)
+	if s.taken-s.takenTold < uint32(max(e.cfg.Backlog/2, 1)) || s.creditQueued || s.state >= sockCloseSent || e.state != engineUp {
+		return
+	}
+	s.creditQueued = true
+	e.control(control{typ: wire.SocketCredit, sock: s, id: s.id})
+}

@@ -1,0 +1,96 @@
+package core
+
+import (
+	"time"
+
+	"github.com/byteexpress/byteexpress/cq"
+)
+
+// Stats counts what an engine did. Adding the fields of several engines gives
+// those of a node.
+type Stats struct {
+	Sent           uint64 // messages that ended well
+	Received       uint64 // messages delivered
+	Eager          uint64 // messages sent whole in one SEND
+	EagerBytes     uint64
+	Rendezvous     uint64 // messages sent by WRITE
+	WriteBytes     uint64
+	Fragments      uint64 // WRITE and WRITE_WITH_IMM requests
+	Sends          uint64 // SEND requests, control messages included
+	CreditMessages uint64 // of those, CREDIT
+	Doorbells      uint64 // posts of send requests
+	Requests       uint64 // send requests posted
+	RecvPosts      uint64 // posts of receives
+	CreditStalls   uint64 // times that the peer's receives were used up with work waiting
+	CreditStall    time.Duration
+	WindowStalls   uint64 // times that the window was full with work waiting
+	WindowStall    time.Duration
+	SlotStalls     uint64 // times that the chain was full with work waiting
+	SlotStall      time.Duration
+	Held           uint64 // large messages that had to wait for memory
+	Rejected       uint64
+	Canceled       uint64 // messages that the peer gave up
+	RNR            uint64 // requests that ended for lack of a posted receive
+	Failures       uint64 // requests that ended with another error
+	ProtocolErrors uint64
+	CloseErrors    uint64
+	Copies         uint64 // payload copies: none
+}
+
+// Add adds o's counts.
+func (s *Stats) Add(o *Stats) {
+	for _, p := range []struct {
+		to   *uint64
+		from uint64
+	}{
+		{&s.Sent, o.Sent}, {&s.Received, o.Received}, {&s.Eager, o.Eager}, {&s.EagerBytes, o.EagerBytes}, {&s.Rendezvous, o.Rendezvous},
+		{&s.WriteBytes, o.WriteBytes}, {&s.Fragments, o.Fragments}, {&s.Sends, o.Sends}, {&s.CreditMessages, o.CreditMessages},
+		{&s.Doorbells, o.Doorbells}, {&s.Requests, o.Requests}, {&s.RecvPosts, o.RecvPosts}, {&s.CreditStalls, o.CreditStalls},
+		{&s.WindowStalls, o.WindowStalls}, {&s.SlotStalls, o.SlotStalls}, {&s.Held, o.Held}, {&s.Rejected, o.Rejected},
+		{&s.Canceled, o.Canceled}, {&s.RNR, o.RNR}, {&s.Failures, o.Failures}, {&s.ProtocolErrors, o.ProtocolErrors},
+		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies},
+	} {
+		*p.to += p.from
+	}
+	s.CreditStall += o.CreditStall
+	s.WindowStall += o.WindowStall
+	s.SlotStall += o.SlotStall
+}
+
+func (s *Stats) countStatus(st cq.Status) {
+	switch st {
+	case cq.WRFlushError:
+	case cq.RNRRetryExceededError:
+		s.RNR++
+	default:
+		s.Failures++
+	}
+}
+
+// stall measures how long something was short while there was work.
+type stall struct {
+	on    bool
+	since time.Duration
+	count uint64
+	total time.Duration
+}
+
+func (s *stall) update(now time.Duration, short bool) {
+	switch {
+	case short && !s.on:
+		s.on, s.since = true, now
+		s.count++
+	case !short && s.on:
+		s.on = false
+		s.total += now - s.since
+	}
+}
+
+// Stats gives the counts so far.
+func (e *Engine) Stats() Stats {
+	s := e.stats
+	s.CreditStalls, s.CreditStall = e.creditWait.count, e.creditWait.total
+	s.WindowStalls, s.WindowStall = e.windowWait.count, e.windowWait.total
+	s.SlotStalls, s.SlotStall = e.slotWait.count, e.slotWait.total
+	return s
+}

@@ -1,0 +1,230 @@
+package be
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+var noDeadline time.Time
+
+// Pauses between tries when the peer says that an engine exists and this side
+// has none: the peer has not noticed yet that the old one ended.
+const (
+	firstPause = 5 * time.Millisecond
+	lastPause  = 200 * time.Millisecond
+)
+
+// Dial makes a socket for the named service to the node that listens at addr.
+// The first dial brings an engine up; later ones, and those of other goroutines
+// at the same time, share it. service is at most 200 bytes and means what the
+// two applications want it to mean.
+func (n *Node) Dial(ctx context.Context, addr, service string) (*Socket, error) {
+	if len(service) > maxService {
+		return nil, fmt.Errorf("be: service name of %d bytes, at most %d", len(service), maxService)
+	}
+	for try := 0; ; try++ {
+		r, err := n.route(ctx, addr)
+		if err != nil {
+			return nil, err
+		}
+		s, err := r.conn.open(ctx, r.listener, service)
+		if err == nil {
+			return s, nil
+		}
+		// The engine may have ended since it was looked up: dial anew, twice.
+		if ctx.Err() != nil || !r.conn.dead.Load() || errors.Is(err, ErrRefused) || try == 2 {
+			return nil, errors.Wrapf(err, "be: dial %s: open socket %q", addr, service)
+		}
+	}
+}
+
+// route is where an address leads: an engine, and the listener behind it.
+type route struct {
+	conn     *conn
+	listener uint32
+}
+
+// flight is a dial in progress that any number of callers wait for.
+type flight struct {
+	done  chan struct{}
+	boot  *bootstrap
+	route route
+	err   error
+}
+
+// route finds the engine for an address, or brings one up.
+func (n *Node) route(ctx context.Context, addr string) (route, error) {
+	n.mu.Lock()
+	if n.closing {
+		n.mu.Unlock()
+		return route{}, ErrClosed
+	}
+	if r, ok := n.routes[addr]; ok && !r.conn.dead.Load() {
+		n.mu.Unlock()
+		return r, nil
+	}
+	f := n.flights[addr]
+	if f == nil {
+		f = &flight{done: make(chan struct{}), boot: &bootstrap{n: n, addr: addr}}
+		f.boot.enter("connect")
+		n.flights[addr] = f
+		n.wg.Add(1)
+		go n.fly(addr, f)
+	}
+	n.mu.Unlock()
+	select {
+	case <-f.done:
+		return f.route, f.err
+	case <-ctx.Done():
+		return route{}, &StepError{Step: *f.boot.step.Load(), Peer: addr, Err: ctx.Err()}
+	}
+}
+
+// fly brings an engine up for an address and tells all who wait.
+func (n *Node) fly(addr string, f *flight) {
+	defer n.wg.Done()
+	ctx, cancel := context.WithTimeout(n.life, 8*n.cfg.StepTimeout)
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		f.route, f.err = n.connect(ctx, addr, f.boot)
+		if !errors.Is(f.err, errExists) {
+			break
+		}
+		wait, stop := context.WithTimeout(ctx, n.cfg.StepTimeout)
+		c := n.await(wait, f.boot.their.Incarnation)
+		stop()
+		if c != nil && !c.dead.Load() {
+			f.route, f.err = route{conn: c, listener: f.boot.their.Listener}, nil
+			break
+		}
+		f.boot.enter("wait for the engine that the peer has")
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			f.err = f.boot.fail(errExists)
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	if n.life.Err() != nil {
+		f.err = ErrClosed
+	}
+	n.mu.Lock()
+	delete(n.flights, addr)
+	if f.err == nil {
+		n.routes[addr] = f.route
+	}
+	n.mu.Unlock()
+	close(f.done)
+}
+
+// connect runs the dialer's bootstrap once.
+func (n *Node) connect(ctx context.Context, addr string, b *bootstrap) (r route, err error) {
+	b.q, b.conn, b.attempt, b.their, b.greeted = nil, nil, attempt{}, hello{}, false
+	b.enter("connect")
+	dialCtx, cancel := context.WithTimeout(ctx, n.cfg.StepTimeout)
+	b.attempt.tcp, err = new(net.Dialer).DialContext(dialCtx, "tcp", addr)
+	cancel()
+	if err != nil {
+		return r, b.fail(err)
+	}
+	defer context.AfterFunc(n.life, func() { b.attempt.tcp.Close() })()
+	if err = b.prepare(0); err == nil {
+		err = b.greet()
+	}
+	if err == nil {
+		if err = n.claimOut(b.their.Incarnation, &b.attempt); err == nil {
+			if err = b.bringUp(true); err == nil {
+				err = b.swapReady(true)
+			}
+			if n.aborted(&b.attempt) {
+				err = errExists
+			}
+			if err != nil {
+				n.release(b.their.Incarnation, &b.attempt, nil)
+			}
+		}
+	}
+	if err != nil {
+		b.undo(err)
+		return r, err
+	}
+	return route{conn: b.conn, listener: b.their.Listener}, nil
+}
+
+func (n *Node) aborted(a *attempt) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return a.aborted
+}
+
+// greet exchanges hellos as the dialer.
+func (b *bootstrap) greet() error {
+	b.enter("send our hello")
+	if err := writeFrame(b.attempt.tcp, b.n.cfg.StepTimeout, &b.own); err != nil {
+		return b.fail(err)
+	}
+	b.enter("read the peer's hello")
+	if err := readFrame(b.attempt.tcp, b.n.cfg.StepTimeout, &b.their); err != nil {
+		return b.fail(err)
+	}
+	if err := b.their.checkVersion(); err != nil {
+		return b.fail(err)
+	}
+	if r := b.their.Refused; r != nil {
+		switch r.Code {
+		case "exists":
+			return errExists
+		case "version":
+			return b.fail(fmt.Errorf("%w: %s", ErrVersion, r.Text))
+		}
+		return b.fail(fmt.Errorf("%w: %s: %s", ErrRefused, r.Code, r.Text))
+	}
+	if b.their.Incarnation == b.n.id {
+		return b.fail(fmt.Errorf("%w: the address is this node's own listener", ErrRefused))
+	}
+	b.greeted = true
+	return nil
+}
+
+// open makes a socket on a connection's engine.
+func (c *conn) open(ctx context.Context, listener uint32, service string) (*Socket, error) {
+	s := newSocket(c, service)
+	ok := c.w.submit(&command{kind: cmdCall, call: func() {
+		cs, err := c.e.Open(listener, service, s)
+		s.core = cs
+		if err != nil {
+			s.end(c.peerError(err))
+			close(s.opened)
+		}
+		c.w.touch(c)
+	}})
+	if !ok {
+		c.n.untrack(s)
+		return nil, ErrClosed
+	}
+	select {
+	case <-s.opened:
+		if err := s.Err(); err != nil && s.core == nil || err != nil && errors.Is(err, ErrRefused) || err != nil && c.dead.Load() {
+			c.n.untrack(s)
+			return nil, err
+		}
+		return s, nil
+	case <-ctx.Done():
+		s.Close()
+		return nil, fmt.Errorf("wait for the peer to accept: %w", ctx.Err())
+	}
+}
+
+// pause waits for d or until stop is closed.
+func pause(stop <-chan struct{}, d time.Duration) {
+	select {
+	case <-stop:
+	case <-time.After(d):
+	}
+}

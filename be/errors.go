@@ -1,0 +1,79 @@
+package be
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/byteexpress/byteexpress/be/core"
+)
+
+// Errors to match with errors.Is. A socket that ended by a fault also matches
+// the cause: a cq.Status, verbs.ErrDeviceLost, a syscall.Errno of the
+// bootstrap connection.
+var (
+	// ErrClosed says that this side closed the socket, the listener or the node.
+	ErrClosed = core.ErrClosed
+	// ErrPeerClosed says that the peer closed the socket, or left in good order.
+	ErrPeerClosed = core.ErrPeerClosed
+	// ErrPeerLost says that the peer's process or host is gone without a goodbye.
+	ErrPeerLost = errors.New("peer lost")
+	// ErrPeerTimeout says that a peer did not answer for too long.
+	ErrPeerTimeout = core.ErrPeerTimeout
+	// ErrProtocol says that a peer sent something that the protocol does not allow.
+	ErrProtocol = core.ErrProtocol
+	// ErrTooLarge says that a message is longer than both sides take.
+	ErrTooLarge = core.ErrTooLarge
+	// ErrRefused says that the peer did not take the connection or the socket.
+	ErrRefused = core.ErrRefused
+	// ErrRejected says that the peer did not take a message.
+	ErrRejected = core.ErrRejected
+	// ErrVersion says that the peer speaks no version of the protocol that we do.
+	ErrVersion = errors.New("no common protocol version")
+	// ErrIncarnation says that something names another incarnation of a node than
+	// the one that is meant: it is left over from before a restart.
+	ErrIncarnation = errors.New("wrong incarnation")
+	// ErrNotRegistered says that a buffer is not from the node's Alloc.
+	ErrNotRegistered = errors.New("buffer is not from this node's Alloc")
+	// ErrEngines says that the node's completion queue has no room for one more
+	// engine.
+	ErrEngines = errors.New("too many engines")
+)
+
+// errExists is the refusal of a connection to a node that there is an engine to,
+// or that the other direction's dial will make one to.
+var errExists = errors.New("an engine to that node exists or comes up")
+
+// PeerError is the end of everything shared with one remote node, and why.
+type PeerError struct {
+	Device string
+	Peer   string // its bootstrap address
+	Err    error
+}
+
+// Error names device, peer and cause.
+func (e *PeerError) Error() string {
+	return fmt.Sprintf("%s: engine to %s: %v", e.Device, e.Peer, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *PeerError) Unwrap() error { return e.Err }
+
+// StepError is a step of the bootstrap that did not succeed.
+type StepError struct {
+	Step string // "read the peer's hello"
+	Peer string
+	Err  error
+}
+
+// Error names peer, step and cause.
+func (e *StepError) Error() string {
+	return fmt.Sprintf("connect to %s: %s: %v", e.Peer, e.Step, e.Err)
+}
+
+// Unwrap gives the cause.
+func (e *StepError) Unwrap() error { return e.Err }
+
+// tooLarge is the error for a message of n bytes on a connection with this limit.
+func tooLarge(n, limit int) error {
+	return fmt.Errorf("%w: %d bytes, the limit of this connection is %d (the smaller Config.MaxMessage of both sides, at most 2^31-1)", ErrTooLarge, n, limit)
+}

@@ -1,0 +1,198 @@
+package be
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// The versions of the protocol that this code speaks, both included.
+const (
+	minVersion = 1
+	maxVersion = 1
+)
+
+const (
+	protocolName = "byteexpress"
+	maxHello     = 64 << 10 // bytes of one hello
+)
+
+// incarnation identifies one node from its start to its end: 128 random bits.
+type incarnation [16]byte
+
+func newIncarnation() (id incarnation) {
+	rand.Read(id[:])
+	return id
+}
+
+func (id incarnation) less(o incarnation) bool { return string(id[:]) < string(o[:]) }
+
+// String is the incarnation in hexadecimal.
+func (id incarnation) String() string { return hex.EncodeToString(id[:]) }
+
+// MarshalText makes it hexadecimal.
+func (id incarnation) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (id *incarnation) UnmarshalText(b []byte) error {
+	if n, err := hex.Decode(id[:], b[:min(len(b), 2*len(id))]); err != nil || n != len(id) || len(b) != 2*n {
+		return fmt.Errorf("incarnation %q is not 32 hexadecimal digits", b)
+	}
+	return nil
+}
+
+// refusal says in a hello why the sender does not go on.
+type refusal struct {
+	Code string `json:"code"` // "version", "exists", "busy", "path", "closing"
+	Text string `json:"text"`
+}
+
+// hello is what each side tells the other first. The version range stands first,
+// so that any version can read it.
+type hello struct {
+	Protocol    string      `json:"protocol"`
+	MinVersion  int         `json:"min_version"`
+	MaxVersion  int         `json:"max_version"`
+	Incarnation incarnation `json:"incarnation"`
+	Listener    uint32      `json:"listener,omitempty"` // the listening side's number for the dialed address
+	Refused     *refusal    `json:"refused,omitempty"`
+
+	Device       string    `json:"device"`
+	Port         int       `json:"port"`
+	LinkLayer    string    `json:"link_layer"`
+	GID          verbs.GID `json:"gid"`
+	GIDType      string    `json:"gid_type"`
+	LID          uint16    `json:"lid"`
+	MTU          int       `json:"mtu_bytes"`
+	QPNum        uint32    `json:"qp_num"`
+	PSN          uint32    `json:"psn"`
+	RecvDepth    int       `json:"recv_depth"`
+	Eager        int       `json:"eager_bytes"`
+	Fragment     int       `json:"fragment_bytes"`
+	MaxMessage   int64     `json:"max_message_bytes"`
+	Backlog      int       `json:"backlog"`
+	MaxSockets   int       `json:"max_sockets"`
+	MaxReads     int       `json:"max_reads"`
+	TrafficClass int       `json:"traffic_class"`
+	ServiceLevel int       `json:"service_level"`
+	Features     []string  `json:"features"`
+}
+
+// ready ends the bootstrap: the sender's queue pair is up, or it says why not.
+type ready struct {
+	Incarnation incarnation `json:"incarnation"` // of the sender
+	Peer        incarnation `json:"peer"`        // whom it means
+	Error       string      `json:"error,omitempty"`
+}
+
+// writeFrame sends v as JSON behind its length: 4 bytes, little-endian.
+func writeFrame(c net.Conn, timeout time.Duration, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	c.SetWriteDeadline(time.Now().Add(timeout))
+	_, err = c.Write(append(binary.LittleEndian.AppendUint32(nil, uint32(len(b))), b...))
+	return stepCause(err, timeout)
+}
+
+// readFrame reads what writeFrame sent.
+func readFrame(c net.Conn, timeout time.Duration, v any) error {
+	c.SetReadDeadline(time.Now().Add(timeout))
+	var prefix [4]byte
+	if _, err := io.ReadFull(c, prefix[:]); err != nil {
+		return stepCause(err, timeout)
+	}
+	n := binary.LittleEndian.Uint32(prefix[:])
+	if n > maxHello {
+		return fmt.Errorf("%w: the other side speaks another protocol: it begins with %q, not with a length of at most %d: check address and port", ErrProtocol, prefix[:], maxHello)
+	}
+	b := make([]byte, n)
+	if _, err := io.ReadFull(c, b); err != nil {
+		return stepCause(err, timeout)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%w: not the expected JSON: %v", ErrProtocol, err)
+	}
+	return nil
+}
+
+func stepCause(err error, timeout time.Duration) error {
+	var ne net.Error
+	switch {
+	case errors.As(err, &ne) && ne.Timeout():
+		return fmt.Errorf("no answer for %v (Config.StepTimeout): %w", timeout, err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("the other side closed the connection: %w", io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// agreed is what follows from both hellos.
+type agreed struct {
+	mtu      qp.MTU
+	eager    int
+	fragment int
+	message  int
+	sockets  int
+	reads    int
+}
+
+// checkVersion comes first: what else a hello means depends on it.
+func (h *hello) checkVersion() error {
+	if h.Protocol != protocolName {
+		return fmt.Errorf("%w: protocol is %q, want %q: check address and port", ErrProtocol, h.Protocol, protocolName)
+	}
+	if h.MinVersion > maxVersion || h.MaxVersion < minVersion {
+		return fmt.Errorf("%w: the peer speaks %d to %d, this side %d to %d: update the older one", ErrVersion, h.MinVersion, h.MaxVersion, minVersion, maxVersion)
+	}
+	return nil
+}
+
+// agree checks the peer's hello against ours and takes the smaller of each value.
+func (h *hello) agree(own *hello) (a agreed, err error) {
+	if h.LinkLayer != own.LinkLayer {
+		return a, fmt.Errorf("link layers differ: the peer's %s port %d is %s, our %s port %d is %s", h.Device, h.Port, h.LinkLayer, own.Device, own.Port, own.LinkLayer)
+	}
+	if h.GIDType != own.GIDType {
+		return a, fmt.Errorf("GID types differ, packets would not arrive: the peer's %v is %s, our %v is %s: choose a GID of the same type by Config.GIDIndex", h.GID, h.GIDType, own.GID, own.GIDType)
+	}
+	for _, f := range []struct {
+		name     string
+		v        int64
+		min, max int64
+	}{
+		{"qp_num", int64(h.QPNum), 0, 1<<24 - 1},
+		{"psn", int64(h.PSN), 0, int64(qp.PSNMask)},
+		{"recv_depth", int64(h.RecvDepth), minRecvDepth, maxDepth},
+		{"eager_bytes", int64(h.Eager), minEager, 1 << 30},
+		{"fragment_bytes", int64(h.Fragment), 256, 1 << 30},
+		{"max_message_bytes", h.MaxMessage, 1, 1 << 40},
+		{"backlog", int64(h.Backlog), 1, 1 << 20},
+		{"max_sockets", int64(h.MaxSockets), 1, 1 << 30},
+		{"max_reads", int64(h.MaxReads), 0, 255},
+	} {
+		if f.v < f.min || f.v > f.max {
+			return a, fmt.Errorf("%w: %s of the hello is %d, must be %d to %d", ErrProtocol, f.name, f.v, f.min, f.max)
+		}
+	}
+	mtu, ok := qp.MTUOf(h.MTU)
+	if !ok {
+		return a, fmt.Errorf("%w: mtu_bytes of the hello is %d, must be 256, 512, 1024, 2048 or 4096", ErrProtocol, h.MTU)
+	}
+	ownMTU, _ := qp.MTUOf(own.MTU)
+	return agreed{
+		mtu: min(mtu, ownMTU), eager: min(h.Eager, own.Eager), fragment: min(h.Fragment, own.Fragment),
+		message: int(min(h.MaxMessage, own.MaxMessage)), sockets: min(h.MaxSockets, own.MaxSockets), reads: min(h.MaxReads, own.MaxReads),
+	}, nil
+}

@@ -1,0 +1,199 @@
+package be
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/be/internal/wire"
+)
+
+const (
+	maxService    = wire.MaxService
+	acceptBacklog = 1024 // sockets that wait for Accept
+	maxGreeting   = 256  // clients of one listener in the bootstrap at a time
+)
+
+// Listener takes sockets of peers that dialed its address.
+type Listener struct {
+	n    *Node
+	id   uint32
+	tcp  net.Listener
+	done chan struct{}
+	slot chan struct{} // one token a client in the bootstrap
+
+	mu      sync.Mutex
+	closed  bool
+	sockets chan *Socket
+}
+
+// Listen starts to take peers at a TCP address, as "127.0.0.1:0". Clients that
+// misbehave are dropped; the listener goes on.
+func (n *Node) Listen(addr string) (*Listener, error) {
+	t, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, errors.Wrapf(err, "be: listen on %s: choose another port, or 0 for any", addr)
+	}
+	l := &Listener{n: n, tcp: t, done: make(chan struct{}), slot: make(chan struct{}, maxGreeting), sockets: make(chan *Socket, acceptBacklog)}
+	n.mu.Lock()
+	if n.closing {
+		n.mu.Unlock()
+		t.Close()
+		return nil, ErrClosed
+	}
+	n.lastListener++
+	l.id = n.lastListener
+	n.listeners[l.id] = l
+	n.wg.Add(1)
+	n.mu.Unlock()
+	go l.serve()
+	return l, nil
+}
+
+// Addr is the TCP address that peers dial.
+func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
+
+// Accept waits for the next socket. ErrClosed after Close.
+func (l *Listener) Accept(ctx context.Context) (*Socket, error) {
+	select {
+	case s := <-l.sockets:
+		return s, nil
+	default:
+	}
+	select {
+	case s := <-l.sockets:
+		return s, nil
+	case <-l.done:
+		return nil, ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Close stops listening. Sockets that were accepted stay open; those that wait
+// for Accept are closed.
+func (l *Listener) Close() error {
+	l.mu.Lock()
+	if l.closed {
+		l.mu.Unlock()
+		return nil
+	}
+	l.closed = true
+	l.mu.Unlock()
+	l.n.mu.Lock()
+	delete(l.n.listeners, l.id)
+	l.n.mu.Unlock()
+	err := l.tcp.Close()
+	close(l.done)
+	for {
+		select {
+		case s := <-l.sockets:
+			s.Close()
+		default:
+			return err
+		}
+	}
+}
+
+// offer puts a socket into the accept queue; false when it is full or closed.
+func (l *Listener) offer(s *Socket) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	select {
+	case l.sockets <- s:
+		return true
+	default:
+		return false
+	}
+}
+
+// serve accepts TCP connections until Close.
+func (l *Listener) serve() {
+	defer l.n.wg.Done()
+	for {
+		c, err := l.tcp.Accept()
+		if err != nil {
+			select {
+			case <-l.done:
+				return
+			default:
+			}
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			pause(l.done, lastPause) // out of descriptors, for one: the next may work
+			continue
+		}
+		select {
+		case l.slot <- struct{}{}:
+			l.n.wg.Add(1)
+			go l.greet(c)
+		default:
+			c.Close()
+		}
+	}
+}
+
+// greet runs the listener's bootstrap with one client.
+func (l *Listener) greet(c net.Conn) {
+	n := l.n
+	defer n.wg.Done()
+	defer func() { <-l.slot }()
+	b := &bootstrap{n: n, attempt: attempt{tcp: c}, addr: c.RemoteAddr().String()}
+	defer context.AfterFunc(n.life, func() { c.Close() })()
+	if err := l.bootstrap(b); err != nil {
+		n.badClients.Add(1)
+		b.undo(err)
+	}
+}
+
+func (l *Listener) bootstrap(b *bootstrap) error {
+	n := b.n
+	b.enter("read the client's hello")
+	if err := readFrame(b.attempt.tcp, n.cfg.StepTimeout, &b.their); err != nil {
+		return b.fail(err)
+	}
+	refuse := func(code string, err error) error {
+		h := n.hello(l.id)
+		h.Refused = &refusal{Code: code, Text: err.Error()}
+		writeFrame(b.attempt.tcp, n.cfg.StepTimeout, &h)
+		return fmt.Errorf("%w: %w", errSaid, err)
+	}
+	if err := b.their.checkVersion(); err != nil {
+		return refuse("version", err)
+	}
+	id := b.their.Incarnation
+	if id == n.id {
+		return refuse("self", errors.New("the address is the node's own listener"))
+	}
+	if err := n.claimIn(id, &b.attempt); err != nil {
+		return refuse("exists", err)
+	}
+	err := b.prepare(l.id)
+	if err != nil {
+		err = refuse("setup", err)
+	} else if _, bad := b.their.agree(&b.own); bad != nil {
+		err = refuse("path", bad)
+	}
+	if err == nil {
+		b.enter("send our hello")
+		err = b.fail(writeFrame(b.attempt.tcp, n.cfg.StepTimeout, &b.own))
+	}
+	if err == nil {
+		b.greeted = true
+		err = b.bringUp(false)
+	}
+	if err == nil {
+		err = b.swapReady(false)
+	}
+	if err != nil {
+		n.release(id, &b.attempt, nil)
+	}
+	return err
+}

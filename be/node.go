@@ -1,0 +1,298 @@
+package be
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/bemalloc"
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// errSaid marks an error that the peer was told already.
+var errSaid = errors.New("refused")
+
+// Node is one process's ByteExpress instance on one device: its registered
+// memory, its worker, its engines and listeners. Its methods may be called from
+// any goroutine.
+type Node struct {
+	ctx      verbs.Context
+	cfg      Config
+	device   string
+	id       incarnation
+	start    time.Time
+	pd       verbs.PD
+	mem      *memory
+	quota    *quota
+	worker   *worker
+	maxReads int
+
+	cqCapacity int64
+	entries    atomic.Int64 // completions that the engines may need
+	badClients atomic.Uint64
+	strays     atomic.Uint64
+
+	life context.Context // ends with Close
+	end  context.CancelFunc
+	wg   sync.WaitGroup // everything that runs but the worker
+
+	mu           sync.Mutex
+	closing      bool
+	peers        map[incarnation]*peer
+	routes       map[string]route
+	flights      map[string]*flight
+	listeners    map[uint32]*Listener
+	lastListener uint32
+	sockets      map[*Socket]struct{}
+
+	closeMu    sync.Mutex // one Close at a time
+	released   bool
+	finalStats Stats
+}
+
+// NewNode makes a node on an opened device. The context stays the caller's, to
+// close after the node; the node takes its asynchronous events, so a context
+// serves one node. Zero fields of cfg take their defaults.
+func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{
+		ctx: ctx, cfg: cfg, device: ctx.Info().Name, id: newIncarnation(), start: time.Now(), peers: map[incarnation]*peer{}, routes: map[string]route{},
+		flights: map[string]*flight{}, listeners: map[uint32]*Listener{}, sockets: map[*Socket]struct{}{},
+	}
+	attr, err := ctx.Attr()
+	if err != nil {
+		return nil, errors.Wrap(err, "be: new node: device limits")
+	}
+	n.maxReads = min(attr.MaxReads, attr.MaxDestReads, 16)
+	if attr.MaxCQE > 0 {
+		cfg.CQEntries = min(cfg.CQEntries, attr.MaxCQE)
+	}
+	if n.pd, err = ctx.AllocPD(); err != nil {
+		return nil, errors.Wrap(err, "be: new node: protection domain")
+	}
+	pool, err := bemalloc.New(bemalloc.Config{Registrar: n.pd, Access: mr.LocalWrite | mr.RemoteWrite, MaxBytes: cfg.PoolBytes, MaxRegionBytes: int64(min(attr.MaxMRSize, 1<<62))})
+	if err != nil {
+		n.pd.Close()
+		return nil, errors.Wrap(err, "be: new node: registered memory")
+	}
+	q, err := ctx.CreateCQ(verbs.CQConfig{Entries: cfg.CQEntries})
+	if err != nil {
+		pool.Close()
+		n.pd.Close()
+		return nil, errors.Wrap(err, "be: new node: completion queue")
+	}
+	n.cqCapacity = int64(q.Capacity())
+	n.worker = newWorker(n, q)
+	n.mem = &memory{pool: pool, poke: n.worker.pokeRetry}
+	n.quota = &quota{limit: cfg.RecvQuotaBytes, poke: n.worker.pokeRetry}
+	n.life, n.end = context.WithCancel(context.Background())
+	go n.worker.run()
+	n.wg.Add(1)
+	go n.watchDevice()
+	return n, nil
+}
+
+// Alloc gives a buffer of size bytes that can be sent. It is not zeroed. Its
+// owner is the caller until Send or Post takes it, or Free.
+func (n *Node) Alloc(size int) ([]byte, error) {
+	if size > n.cfg.MaxMessage {
+		return nil, tooLarge(size, n.cfg.MaxMessage)
+	}
+	return n.mem.pool.Alloc(size)
+}
+
+// Free gives back a buffer of Alloc or Recv.
+func (n *Node) Free(b []byte) { n.mem.Free(b) }
+
+// Device is the device's name.
+func (n *Node) Device() string { return n.device }
+
+// watchDevice hands the device's asynchronous events to the worker.
+func (n *Node) watchDevice() {
+	defer n.wg.Done()
+	for {
+		ev, err := n.ctx.NextEvent(n.life)
+		if err != nil {
+			if n.life.Err() == nil {
+				w := n.worker
+				w.submit(&command{kind: cmdCall, call: func() { w.deviceLost(err) }})
+			}
+			return
+		}
+		n.onEvent(ev)
+	}
+}
+
+// onEvent ends the engines that an event concerns.
+func (n *Node) onEvent(ev verbs.Event) {
+	w := n.worker
+	switch ev.Type {
+	case verbs.EventPortError:
+		if ev.Port != n.cfg.Port {
+			return
+		}
+	case verbs.EventDeviceFatal, verbs.EventQPFatal, verbs.EventQPRequestError, verbs.EventQPAccessError, verbs.EventCQError:
+	default:
+		return
+	}
+	cause := errors.Errorf("device event %v", ev)
+	if ev.Type == verbs.EventDeviceFatal {
+		cause = fmt.Errorf("%w (event %v)", verbs.ErrDeviceLost, ev)
+	}
+	w.submit(&command{kind: cmdCall, call: func() {
+		for _, c := range w.conns {
+			if c != nil && (ev.QP == 0 || c.e.QP().Num() == ev.QP) {
+				c.e.Fail(w.now, c.peerError(cause))
+				w.touch(c)
+			}
+		}
+	}})
+}
+
+func (n *Node) listener(id uint32) *Listener {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.listeners[id]
+}
+
+func (n *Node) track(s *Socket) {
+	n.mu.Lock()
+	n.sockets[s] = struct{}{}
+	n.mu.Unlock()
+}
+
+func (n *Node) untrack(s *Socket) {
+	n.mu.Lock()
+	delete(n.sockets, s)
+	n.mu.Unlock()
+}
+
+// takeEntries reserves the completions of one engine.
+func (n *Node) takeEntries() bool {
+	need := int64(n.cfg.SendDepth + n.cfg.RecvDepth)
+	if n.entries.Add(need) > n.cqCapacity {
+		n.entries.Add(-need)
+		return false
+	}
+	return true
+}
+
+func (n *Node) freeEntries() { n.entries.Add(-int64(n.cfg.SendDepth + n.cfg.RecvDepth)) }
+
+func (n *Node) connDown() {
+	n.freeEntries()
+	n.wg.Done()
+}
+
+// closedErr is the error of a socket whose worker ended.
+func (n *Node) closedErr(s *Socket) error {
+	if err := s.Err(); err != nil {
+		return err
+	}
+	return ErrClosed
+}
+
+// Close ends the node: what was queued is sent for at most Linger, each peer
+// hears a goodbye, and everything is given back to the device. Buffers that the
+// application still holds make it fail; Close again after freeing them.
+func (n *Node) Close() error {
+	n.closeMu.Lock()
+	defer n.closeMu.Unlock()
+	n.mu.Lock()
+	first := !n.closing
+	n.closing = true
+	listeners := n.listeners
+	n.listeners = map[uint32]*Listener{}
+	n.mu.Unlock()
+	if first {
+		for _, l := range listeners {
+			l.Close()
+		}
+		n.end() // bootstraps and the event watcher
+		w := n.worker
+		w.submit(&command{kind: cmdCall, call: func() {
+			w.quit = true
+			for _, c := range w.conns {
+				if c != nil {
+					c.e.Goodbye(w.now + n.cfg.Linger)
+					w.touch(c)
+				}
+			}
+		}})
+		n.wg.Wait()
+		w.submit(&command{kind: cmdCall, call: func() {}})
+		<-w.done
+		n.finalStats = n.gather()
+		n.mu.Lock()
+		left := n.sockets
+		n.sockets = map[*Socket]struct{}{}
+		n.mu.Unlock()
+		for s := range left {
+			s.end(ErrClosed)
+			s.drain()
+		}
+	}
+	if n.released {
+		return nil
+	}
+	if err := n.mem.pool.Close(); err != nil {
+		return errors.Wrapf(err, "be: %s: close node: registered memory: free every buffer of Alloc and Recv, then close again", n.device)
+	}
+	n.released = true
+	err := n.worker.cq.Close()
+	if err2 := n.pd.Close(); err == nil {
+		err = err2
+	}
+	return errors.Wrapf(err, "be: %s: close node", n.device)
+}
+
+// Stats counts what a node did. See core.Stats for the engines' part.
+type Stats struct {
+	core.Stats
+	Engines    int    // up or draining
+	Sockets    int    // on them
+	Strays     uint64 // completions of queue pairs that were gone
+	BadClients uint64 // bootstraps that a listener gave up
+	Memory     bemalloc.Stats
+}
+
+// Add adds an engine's counts.
+func (s *Stats) add(e *core.Engine) {
+	st := e.Stats()
+	s.Stats.Add(&st)
+	s.Engines++
+	s.Sockets += e.Sockets()
+}
+
+// Stats gives the counts so far.
+func (n *Node) Stats() Stats {
+	var s Stats
+	if !n.worker.call(func() { s = n.gather() }) {
+		<-n.worker.done
+		s = n.gather()
+	}
+	s.Memory = n.mem.pool.Stats()
+	return s
+}
+
+// gather is the worker's, or anybody's after it ended.
+func (n *Node) gather() Stats {
+	w := n.worker
+	s := Stats{Strays: n.strays.Load(), BadClients: n.badClients.Load()}
+	s.Stats = w.ended
+	for _, c := range w.conns {
+		if c != nil {
+			s.add(c.e)
+		}
+	}
+	return s
+}

@@ -1,0 +1,142 @@
+package be
+
+import (
+	"context"
+	"net"
+)
+
+// peer is what a node knows of one incarnation of another: at most one live
+// engine, and the connections that may become one. The node's mutex guards it.
+type peer struct {
+	conn    *conn
+	out     *attempt      // our dial, its hello taken by the peer
+	in      *attempt      // the peer's dial, its hello taken by us
+	changed chan struct{} // closed and replaced at each change
+}
+
+// attempt is a bootstrap in progress.
+type attempt struct {
+	tcp       net.Conn
+	committed bool // it can no longer be given up for the other direction
+	aborted   bool
+}
+
+// abort gives an attempt up in favour of the other direction.
+func (a *attempt) abort() {
+	a.aborted = true
+	a.tcp.Close()
+}
+
+func (n *Node) peer(id incarnation) *peer {
+	p := n.peers[id]
+	if p == nil {
+		p = &peer{changed: make(chan struct{})}
+		n.peers[id] = p
+	}
+	return p
+}
+
+// change tells those that wait, and forgets peers of whom nothing is known.
+func (n *Node) change(id incarnation, p *peer) {
+	close(p.changed)
+	p.changed = make(chan struct{})
+	if p.conn == nil && p.out == nil && p.in == nil {
+		delete(n.peers, id)
+	}
+}
+
+// claimOut registers our dial to a peer that answered with its hello. It is
+// errExists when there is an engine, or when the peer's own dial goes first: of
+// two that cross, the one of the lower incarnation counts.
+func (n *Node) claimOut(id incarnation, a *attempt) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.peer(id)
+	switch {
+	case p.conn != nil, p.out != nil:
+		return errExists
+	case p.in != nil && (p.in.committed || id.less(n.id)):
+		return errExists
+	case p.in != nil:
+		p.in.abort()
+		p.in = nil
+	}
+	p.out = a
+	return nil
+}
+
+// claimIn registers the dial of a peer whose hello came, by the same rule.
+func (n *Node) claimIn(id incarnation, a *attempt) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.peer(id)
+	switch {
+	case p.conn != nil, p.in != nil:
+		return errExists
+	case p.out != nil && (p.out.committed || n.id.less(id)):
+		return errExists
+	case p.out != nil:
+		p.out.abort()
+		p.out = nil
+	}
+	p.in = a
+	return nil
+}
+
+// commit makes an attempt final; false if it was given up.
+func (n *Node) commit(a *attempt) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	a.committed = !a.aborted
+	return a.committed
+}
+
+// release ends an attempt, with the connection that came of it or nil.
+func (n *Node) release(id incarnation, a *attempt, c *conn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	p := n.peer(id)
+	if p.out == a {
+		p.out = nil
+	}
+	if p.in == a {
+		p.in = nil
+	}
+	if c != nil && !c.dead.Load() {
+		p.conn = c
+	}
+	n.change(id, p)
+}
+
+// forget takes a failed connection out of the table.
+func (n *Node) forget(c *conn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if p := n.peers[c.peer]; p != nil && p.conn == c {
+		p.conn = nil
+		n.change(c.peer, p)
+	}
+}
+
+// await waits for a live connection to a peer for as long as an attempt may
+// bring one; nil when there is none and none comes.
+func (n *Node) await(ctx context.Context, id incarnation) *conn {
+	for {
+		n.mu.Lock()
+		p := n.peers[id]
+		if p == nil || p.conn != nil {
+			defer n.mu.Unlock()
+			if p == nil {
+				return nil
+			}
+			return p.conn
+		}
+		changed := p.changed
+		n.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

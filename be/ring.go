@@ -1,0 +1,164 @@
+package be
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/byteexpress/byteexpress/mr"
+)
+
+type commandKind uint8
+
+const (
+	cmdSend commandKind = iota
+	cmdCancel
+	cmdTaken
+	cmdCall
+)
+
+// command is what an application goroutine wants of a worker.
+type command struct {
+	kind commandKind
+	sock *Socket
+	buf  []byte
+	lkey mr.LKey
+	tag  uint64 // cmdTaken: how many
+	done func(error)
+	call func() // cmdCall: anything rare
+}
+
+const ringSize = 1024 // commands; a power of two
+
+// closedBit in the ring's tail ends it.
+const closedBit = 1 << 63
+
+// ring carries commands from any goroutine to one worker, in the order of each
+// sender. It is a bounded multi-producer ring after Vyukov: a producer claims a
+// cell by moving the tail, and publishes it by the cell's sequence. What does
+// not fit goes to an overflow list under a mutex, and everything after it too,
+// until the worker took the list: so order is kept and nobody waits.
+type ring struct {
+	cells [ringSize]cell
+	_     [64]byte
+	tail  atomic.Uint64
+	_     [64]byte
+	head  uint64        // the worker's
+	spilt atomic.Uint64 // commands in the overflow list, or being run from it
+
+	mu       sync.Mutex
+	overflow []command
+	spare    []command // the worker's
+	closed   bool
+}
+
+type cell struct {
+	seq atomic.Uint64 // position: free for it; position+1: holds its command
+	cmd command
+}
+
+func newRing() *ring {
+	r := new(ring)
+	for i := range r.cells {
+		r.cells[i].seq.Store(uint64(i))
+	}
+	return r
+}
+
+// push adds a command; false after close.
+func (r *ring) push(c *command) bool {
+	for {
+		if r.spilt.Load() > 0 {
+			return r.spill(c)
+		}
+		pos := r.tail.Load()
+		if pos&closedBit != 0 {
+			return false
+		}
+		cell := &r.cells[pos%ringSize]
+		switch seq := cell.seq.Load(); {
+		case seq == pos:
+			if r.tail.CompareAndSwap(pos, pos+1) {
+				cell.cmd = *c
+				cell.seq.Store(pos + 1)
+				return true
+			}
+		case int64(seq-pos) < 0:
+			return r.spill(c)
+		}
+	}
+}
+
+func (r *ring) spill(c *command) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.overflow = append(r.overflow, *c)
+	r.spilt.Add(1)
+	return true
+}
+
+// run hands up to limit commands to f, more if some have overflowed. It belongs
+// to the worker.
+func (r *ring) run(limit int, f func(*command)) (n int) {
+	var list []command
+	var first uint64 // what is before it in the ring came before the list
+	if r.spilt.Load() > 0 {
+		r.mu.Lock()
+		list, r.overflow = r.overflow, r.spare[:0]
+		r.mu.Unlock()
+		first = r.tail.Load() &^ closedBit
+	}
+	for ; n < limit || r.head < first; n++ {
+		c := &r.cells[r.head%ringSize]
+		if c.seq.Load() != r.head+1 {
+			if r.head >= first {
+				break
+			}
+			runtime.Gosched() // its producer is about to publish it
+			n--
+			continue
+		}
+		cmd := c.cmd
+		c.cmd = command{}
+		c.seq.Store(r.head + ringSize)
+		r.head++
+		f(&cmd)
+	}
+	for i := range list {
+		f(&list[i])
+	}
+	if len(list) > 0 {
+		n += len(list)
+		clear(list)
+		r.spare = list
+		r.spilt.Add(^uint64(len(list) - 1))
+	}
+	return n
+}
+
+// empty reports whether there is nothing to run.
+func (r *ring) empty() bool {
+	return r.cells[r.head%ringSize].seq.Load() != r.head+1 && r.spilt.Load() == 0
+}
+
+// close makes every later push fail, and waits for none: a push that succeeded
+// is in the ring, though its cell may be published a moment later.
+func (r *ring) close() {
+	r.mu.Lock()
+	r.closed = true
+	r.mu.Unlock()
+	for {
+		pos := r.tail.Load()
+		if pos&closedBit != 0 || r.tail.CompareAndSwap(pos, pos|closedBit) {
+			return
+		}
+	}
+}
+
+// drained reports whether all that was pushed before close has run.
+func (r *ring) drained() bool {
+	return r.head == r.tail.Load()&^closedBit && r.spilt.Load() == 0
+}

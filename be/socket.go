@@ -1,0 +1,211 @@
+package be
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/mr"
+)
+
+// Socket is one logical connection to a peer. Messages arrive whole, once, and
+// in the order of sending. Its methods may be called from any goroutine.
+type Socket struct {
+	conn    *conn
+	core    *core.Socket // set once, before opened is closed
+	service string
+	opened  chan struct{} // the dial ended, or nothing to wait for
+	closed  chan struct{} // err is set
+	err     error
+	ended   atomic.Bool
+	tags    atomic.Uint64
+
+	box     atomic.Pointer[inbox]
+	waiters atomic.Int32
+	notify  chan struct{} // one token: there may be a message
+	popped  atomic.Uint64 // messages taken by Recv
+
+	fn       func([]byte, error) // the worker's
+	dropping bool                // the worker's: Close was called
+}
+
+func newSocket(c *conn, service string) *Socket {
+	s := &Socket{conn: c, service: service, opened: make(chan struct{}), closed: make(chan struct{}), notify: make(chan struct{}, 1)}
+	c.n.track(s)
+	return s
+}
+
+// Service is the name that the dialing side gave.
+func (s *Socket) Service() string { return s.service }
+
+// Peer is the bootstrap address of the other node.
+func (s *Socket) Peer() string { return s.conn.addr }
+
+// MaxMessage is the longest message that this socket carries, in bytes.
+func (s *Socket) MaxMessage() int { return s.conn.limit }
+
+// Err is why the socket ended, nil while it is open.
+func (s *Socket) Err() error {
+	if s.ended.Load() {
+		return s.err
+	}
+	return nil
+}
+
+// Done is closed when the socket ended; Err tells why.
+func (s *Socket) Done() <-chan struct{} { return s.closed }
+
+// end sets the error; only the first counts. It belongs to the worker, or to
+// Close of a node whose worker ended.
+func (s *Socket) end(err error) {
+	if s.ended.Load() {
+		return
+	}
+	s.err = err
+	s.ended.Store(true)
+	close(s.closed)
+	if fn := s.fn; fn != nil {
+		s.fn = nil
+		fn(nil, err)
+	}
+}
+
+// check gives the key of a buffer that may be sent.
+func (s *Socket) check(b []byte) (mr.LKey, error) {
+	if len(b) > s.conn.limit {
+		return 0, tooLarge(len(b), s.conn.limit)
+	}
+	if s.ended.Load() {
+		return 0, s.err
+	}
+	if len(b) == 0 {
+		return 0, nil
+	}
+	r, err := s.conn.n.mem.Region(b)
+	if err != nil {
+		return 0, ErrNotRegistered
+	}
+	return r.LKey, nil
+}
+
+// Send sends b, which is from the node's Alloc, as one message, and returns when
+// the peer's device has all of it. With nil, b is the caller's again. With an
+// error, b is gone: the node takes it back when the device no longer uses it
+// (except ErrNotRegistered, for memory that was never the node's).
+//
+// When ctx ends first, its error is returned at once. The message is then given
+// up if that is still possible, else delivered.
+func (s *Socket) Send(ctx context.Context, b []byte) error {
+	lkey, err := s.check(b)
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		if err != ErrNotRegistered {
+			s.conn.n.Free(b)
+		}
+		return err
+	}
+	w := waiters.Get().(*waiter)
+	w.state.Store(waiting)
+	w.buf, w.mem = b, s.conn.n.mem
+	tag := uint64(0)
+	if ctx.Done() != nil {
+		tag = s.tags.Add(1)
+	}
+	if !s.conn.w.submit(&command{kind: cmdSend, sock: s, buf: b, lkey: lkey, tag: tag, done: w.done}) {
+		s.conn.n.Free(b)
+		waiters.Put(w)
+		return ErrClosed
+	}
+	select {
+	case err = <-w.ch:
+	case <-ctx.Done():
+		if w.state.CompareAndSwap(waiting, given) {
+			s.conn.w.submit(&command{kind: cmdCancel, sock: s, tag: tag})
+			return ctx.Err() // the waiter goes back when done is called
+		}
+		err = <-w.ch
+	}
+	w.buf = nil
+	waiters.Put(w)
+	return s.wrap(err)
+}
+
+func (s *Socket) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return s.conn.peerError(err)
+}
+
+const (
+	waiting int32 = iota
+	told          // done was called
+	given         // the caller is gone
+)
+
+// waiter is a Send that waits for its message to end.
+type waiter struct {
+	state atomic.Int32
+	ch    chan error
+	done  func(error)
+	buf   []byte
+	mem   *memory
+}
+
+var waiters = sync.Pool{New: func() any {
+	w := &waiter{ch: make(chan error, 1)}
+	w.done = w.finish
+	return w
+}}
+
+func (w *waiter) finish(err error) {
+	if w.state.CompareAndSwap(waiting, told) {
+		w.ch <- err
+		return
+	}
+	if err == nil {
+		w.mem.Free(w.buf) // sent after all, but the caller was told an error
+	}
+	w.buf = nil
+	waiters.Put(w)
+}
+
+// Post sends b without waiting. done runs once, on the worker's goroutine: it
+// must not block. Until then b is the node's; after done(nil) it is the
+// caller's, after an error the node has taken it back. An error of Post itself
+// means that nothing was done: b stays the caller's, and done is not called.
+//
+// Post may be called from done and from the function given to OnMessage.
+func (s *Socket) Post(b []byte, done func(error)) error {
+	lkey, err := s.check(b)
+	if err != nil {
+		return err
+	}
+	if !s.conn.w.submit(&command{kind: cmdSend, sock: s, buf: b, lkey: lkey, done: done}) {
+		return ErrClosed
+	}
+	return nil
+}
+
+// Close ends the socket. What was queued before is still sent, for at most the
+// node's Linger; received messages that were not taken are dropped.
+func (s *Socket) Close() error {
+	s.conn.n.untrack(s)
+	if !s.conn.w.submit(&command{kind: cmdCall, call: s.close}) {
+		s.drain()
+	}
+	return nil
+}
+
+// close is Close on the worker.
+func (s *Socket) close() {
+	s.dropping = true
+	if s.core != nil {
+		s.core.Engine().CloseSocket(s.conn.w.now, s.core)
+		s.conn.w.touch(s.conn)
+	}
+	s.drain()
+}

@@ -1,0 +1,319 @@
+package be
+
+import (
+	"context"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/cq"
+)
+
+const (
+	pollBatch    = 64  // completions a poll
+	commandBatch = 256 // commands before completions are looked at again
+	// idleRounds is how often a worker with nothing to do lets others run and
+	// looks again before it arms the queue and blocks. Blocking and being woken
+	// costs some microseconds, a round well under one.
+	idleRounds = 4
+)
+
+// The ID of a work request: which engine of the worker, send or receive, and the
+// engine's own number in the low half.
+const (
+	idRecv       = uint64(1) << 63
+	idIndexShift = 32
+	maxConns     = 1 << 24
+)
+
+// worker is one goroutine that drives engines: it runs the commands of
+// application goroutines, polls the completion queue, steps the engines that are
+// concerned, and blocks when there is nothing to do.
+type worker struct {
+	n    *Node
+	cq   cq.CQ
+	ring *ring
+	done chan struct{} // closed when the goroutine ended
+
+	asleep atomic.Bool
+	retry  atomic.Bool   // memory or quota came back
+	bell   chan struct{} // wakes the worker once the device is lost
+
+	// The goroutine's own.
+	now      time.Duration
+	conns    []*conn // by index; nil: free
+	free     []int
+	live     int
+	dirty    []*conn // touched in this round
+	lost     []*conn // whose liveness line ended
+	next     time.Duration
+	timer    *time.Timer
+	timerAt  time.Duration
+	quit     bool
+	deviceUp bool
+	wcs      [pollBatch]cq.Completion
+	ended    core.Stats
+}
+
+func newWorker(n *Node, q cq.CQ) *worker {
+	w := &worker{n: n, cq: q, ring: newRing(), done: make(chan struct{}), bell: make(chan struct{}, 1), next: core.Never, timerAt: core.Never, deviceUp: true}
+	w.timer = time.AfterFunc(time.Hour, w.wake)
+	w.timer.Stop()
+	return w
+}
+
+// submit hands a command over; false when the node is closed. Any goroutine.
+func (w *worker) submit(c *command) bool {
+	if !w.ring.push(c) {
+		return false
+	}
+	if w.asleep.Load() && w.asleep.CompareAndSwap(true, false) {
+		w.wake()
+	}
+	return true
+}
+
+// call runs f on the worker, and waits. Not for the worker itself.
+func (w *worker) call(f func()) bool {
+	ran := make(chan struct{})
+	if !w.submit(&command{kind: cmdCall, call: func() { f(); close(ran) }}) {
+		return false
+	}
+	<-ran
+	return true
+}
+
+func (w *worker) wake() {
+	w.cq.Wake()
+	select {
+	case w.bell <- struct{}{}:
+	default:
+	}
+}
+
+// pokeRetry tells the worker that memory came back. Any goroutine.
+func (w *worker) pokeRetry() {
+	w.retry.Store(true)
+	if w.asleep.Load() && w.asleep.CompareAndSwap(true, false) {
+		w.wake()
+	}
+}
+
+func (w *worker) run() {
+	defer close(w.done)
+	idle := 0
+	for {
+		w.now = time.Since(w.n.start)
+		busy := w.ring.run(commandBatch, w.execute) > 0
+		if w.quit && w.live == 0 {
+			break
+		}
+		if w.poll() {
+			busy = true
+		} else if len(w.lost) > 0 {
+			busy = true
+			w.dropLost()
+		}
+		if w.retry.Load() && w.retry.Swap(false) {
+			w.retryHeld()
+		}
+		if w.now >= w.next {
+			w.tick()
+		}
+		w.flush()
+		if busy {
+			idle = 0
+			continue
+		}
+		if idle++; idle < idleRounds {
+			runtime.Gosched()
+			continue
+		}
+		if w.sleep() {
+			idle = 0
+		}
+	}
+	w.timer.Stop()
+	w.ring.close()
+	for !w.ring.drained() {
+		if w.ring.run(commandBatch, w.execute) == 0 {
+			runtime.Gosched()
+		}
+	}
+}
+
+// poll takes what completed; false when there was nothing.
+func (w *worker) poll() bool {
+	if !w.deviceUp {
+		return false
+	}
+	n, err := w.cq.Poll(w.wcs[:])
+	for i := range n {
+		c := &w.wcs[i]
+		index := int(c.ID &^ idRecv >> idIndexShift)
+		if index >= len(w.conns) || w.conns[index] == nil || w.conns[index].e.QP().Num() != c.QPNum {
+			w.n.strays.Add(1)
+			continue
+		}
+		conn := w.conns[index]
+		w.touch(conn)
+		conn.e.Complete(w.now, c)
+	}
+	if err != nil {
+		w.deviceLost(err)
+	}
+	return n > 0
+}
+
+// touch marks an engine for the flush at the end of the round.
+func (w *worker) touch(c *conn) {
+	if !c.dirty {
+		c.dirty = true
+		w.dirty = append(w.dirty, c)
+	}
+}
+
+// flush lets the engines of this round post what they have.
+func (w *worker) flush() {
+	for _, c := range w.dirty {
+		c.dirty = false
+		c.e.Flush(w.now)
+		w.next = min(w.next, c.e.Deadline())
+	}
+	clear(w.dirty)
+	w.dirty = w.dirty[:0]
+}
+
+// tick calls the engines whose time has come, and finds the next such time.
+// Deadlines that moved since are found here: too early a tick does nothing.
+func (w *worker) tick() {
+	w.next = core.Never
+	for _, c := range w.conns {
+		if c == nil {
+			continue
+		}
+		if d := c.e.Deadline(); d <= w.now {
+			c.e.Tick(w.now)
+			w.touch(c)
+		} else {
+			w.next = min(w.next, d)
+		}
+	}
+}
+
+func (w *worker) retryHeld() {
+	for _, c := range w.conns {
+		if c != nil && c.e.Held() > 0 {
+			c.e.Retry(w.now)
+			w.touch(c)
+		}
+	}
+}
+
+// sleep blocks until there may be something to do. It reports false if it found
+// something while going to sleep.
+func (w *worker) sleep() bool {
+	w.asleep.Store(true)
+	defer w.asleep.Store(false)
+	if w.deviceUp {
+		if err := w.cq.Arm(false); err != nil {
+			w.deviceLost(err)
+			return false
+		}
+	}
+	// After arming and after asleep: what came before is seen here, what comes
+	// later wakes us.
+	if !w.ring.empty() || w.retry.Load() || w.poll() {
+		return false
+	}
+	if w.next != core.Never && (w.timerAt > w.next || w.timerAt <= w.now) {
+		w.timerAt = w.next
+		w.timer.Reset(w.next - w.now)
+	}
+	if !w.deviceUp {
+		<-w.bell
+		return true
+	}
+	if err := w.cq.Wait(context.Background()); err != nil {
+		w.deviceLost(err)
+	}
+	return true
+}
+
+// deviceLost ends every engine: the device answers no more.
+func (w *worker) deviceLost(err error) {
+	if !w.deviceUp {
+		return
+	}
+	w.deviceUp = false
+	for _, c := range w.conns {
+		if c != nil {
+			c.e.Fail(w.now, err)
+			w.touch(c)
+		}
+	}
+	w.flush()
+}
+
+// dropLost ends the engines whose peers are gone. It runs when the completion
+// queue is empty, so that what the peer sent before its end was seen.
+func (w *worker) dropLost() {
+	for _, c := range w.lost {
+		if c.index >= 0 {
+			c.e.Fail(w.now, c.lostErr)
+			w.touch(c)
+		}
+	}
+	clear(w.lost)
+	w.lost = w.lost[:0]
+}
+
+// execute runs one command.
+func (w *worker) execute(c *command) {
+	s := c.sock
+	switch c.kind {
+	case cmdSend:
+		s.core.Engine().Send(s.core, c.buf, c.lkey, c.tag, c.done)
+		w.touch(s.conn)
+	case cmdCancel:
+		s.core.Engine().Cancel(s.core, c.tag)
+		w.touch(s.conn)
+	case cmdTaken:
+		s.core.Engine().Taken(s.core, int(c.tag))
+		w.touch(s.conn)
+	case cmdCall:
+		c.call()
+	}
+}
+
+// reserve gives an index to a connection that comes up.
+func (w *worker) reserve() (int, bool) {
+	if n := len(w.free); n > 0 {
+		i := w.free[n-1]
+		w.free = w.free[:n-1]
+		return i, true
+	}
+	if len(w.conns) >= maxConns {
+		return 0, false
+	}
+	w.conns = append(w.conns, nil)
+	return len(w.conns) - 1, true
+}
+
+// add starts to drive a connection's engine.
+func (w *worker) add(c *conn) {
+	w.conns[c.index] = c
+	w.live++
+	w.touch(c)
+}
+
+// remove forgets a connection that is down.
+func (w *worker) remove(c *conn) {
+	st := c.e.Stats()
+	w.ended.Add(&st)
+	w.conns[c.index] = nil
+	w.free = append(w.free, c.index)
+	c.index = -1
+	w.live--
+}
