@@ -107,7 +107,7 @@ func (s *Socket) Send(ctx context.Context, b []byte) error {
 		}
 		return err
 	}
-	w := waiters.Get().(*waiter)
+	w := newWaiter()
 	w.state.Store(waiting)
 	w.buf, w.mem = b, s.conn.n.mem
 	tag := uint64(0)
@@ -155,11 +155,16 @@ type waiter struct {
 	mem   *memory
 }
 
-var waiters = sync.Pool{New: func() any {
+var waiters sync.Pool
+
+func newWaiter() *waiter {
+	if w, ok := waiters.Get().(*waiter); ok {
+		return w
+	}
 	w := &waiter{ch: make(chan error, 1)}
 	w.done = w.finish
 	return w
-}}
+}
 
 func (w *waiter) finish(err error) {
 	if w.state.CompareAndSwap(waiting, told) {

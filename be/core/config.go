@@ -37,8 +37,11 @@ type Config struct {
 // Memory is where buffers come from: registered, and known to the queue pair's
 // protection domain.
 type Memory interface {
+	// Alloc gives n bytes.
 	Alloc(n int) ([]byte, error)
+	// Free gives a buffer of Alloc back.
 	Free(b []byte)
+	// Region gives the keys of a buffer of Alloc.
 	Region(b []byte) (mr.Region, error)
 }
 

@@ -1,0 +1,26 @@
+// Package be is ByteExpress: messages between processes over RDMA, without a
+// copy on the way.
+//
+// A [Node] stands on an opened RDMA device (a [verbs.Context], of hardware or of
+// a simulator). It listens and dials by TCP addresses; TCP carries only the
+// bootstrap and shows when a peer is gone. All sockets to one remote node share
+// one engine: one queue pair with its work-request chain, receive credits and
+// send window. One worker goroutine drives all engines of a node.
+//
+// # Buffers
+//
+// A message is a buffer of [Node.Alloc]. Send and Post take it; when they
+// succeed it is the caller's again, and when they fail the node takes it back.
+// Recv gives a buffer that the caller owns and returns with [Node.Free].
+// Nothing is copied: a small message lands in the buffer that Recv gives, and
+// a large one is written there by the peer's device.
+//
+// # Errors
+//
+// A failed engine ends all its sockets at once with the cause. Nothing is sent
+// again: whether a message may be repeated is known only to the layer above.
+// The next Dial brings a new engine up.
+//
+// Package core holds the state machines; this package is their clock, goroutine
+// and I/O.
+package be

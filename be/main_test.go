@@ -1,0 +1,126 @@
+package be_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/sim"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// pair is two nodes on devices of one fabric.
+type pair struct {
+	fabric   *sim.Fabric
+	devs     [2]*sim.Device
+	nodes    [2]*be.Node
+	listener *be.Listener
+}
+
+// newPair makes two nodes, the first with a listener. They are closed, and
+// everything is checked to be given back, when the test ends.
+func newPair(t testing.TB, cfg be.Config) *pair {
+	return newPairOn(t, sim.Config{}, cfg, cfg)
+}
+
+func newPairOn(t testing.TB, fc sim.Config, a, b be.Config) *pair {
+	t.Helper()
+	p := &pair{fabric: sim.NewFabric(fc)}
+	for i, cfg := range []be.Config{a, b} {
+		p.devs[i], p.nodes[i] = newNode(t, p.fabric, fmt.Sprintf("sim%d", i), cfg)
+	}
+	var err error
+	if p.listener, err = p.nodes[0].Listen("127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func newNode(t testing.TB, f *sim.Fabric, name string, cfg be.Config) (*sim.Device, *be.Node) {
+	t.Helper()
+	dev, err := f.NewDevice(name, sim.DeviceConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, err := dev.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := be.NewNode(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := n.Close(); err != nil {
+			t.Errorf("close node: %v", err)
+		}
+		if err := ctx.Close(); err != nil {
+			t.Errorf("close context: %v", err)
+		}
+	})
+	return dev, n
+}
+
+// limit is a context for anything that must not hang.
+func limit(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// connect gives both ends of a new socket.
+func (p *pair) connect(t testing.TB, service string) (server, client *be.Socket) {
+	t.Helper()
+	ctx := limit(t)
+	client, err := p.nodes[1].Dial(ctx, p.listener.Addr().String(), service)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if server, err = p.listener.Accept(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if server.Service() != service {
+		t.Errorf("service is %q, want %q", server.Service(), service)
+	}
+	return server, client
+}
+
+// alloc gives a buffer with a pattern that depends on seed.
+func alloc(t testing.TB, n *be.Node, size int, seed byte) []byte {
+	t.Helper()
+	b, err := n.Alloc(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fill(b, seed)
+	return b
+}
+
+func fill(b []byte, seed byte) {
+	x := uint32(seed)*2654435761 + 1
+	for i := range b {
+		x = x*1664525 + 1013904223
+		b[i] = byte(x >> 24)
+	}
+}
+
+func check(t testing.TB, b []byte, size int, seed byte) {
+	t.Helper()
+	if len(b) != size {
+		t.Errorf("message of %d bytes, want %d", len(b), size)
+		return
+	}
+	x := uint32(seed)*2654435761 + 1
+	for i := range b {
+		x = x*1664525 + 1013904223
+		if b[i] != byte(x>>24) {
+			t.Errorf("message of %d bytes differs at %d", size, i)
+			return
+		}
+	}
+}
