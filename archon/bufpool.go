@@ -6,15 +6,22 @@ import (
 )
 
 // bufPool keeps the buffers of TCP sockets by size class: four classes a doubling,
-// so that at most a fifth of a buffer is unused. What stays unused goes to the
-// garbage collector in time.
+// so that at most a fifth of a buffer is unused. Small buffers that stay unused go to
+// the garbage collector in time. Large ones cost too much to make anew, page by page:
+// they are kept up to a bound.
 type bufPool struct {
-	classes [maxClasses]sync.Pool // of *byte, the first of a buffer of the class's size
+	small [firstLarge]sync.Pool // of *byte, the first of a buffer of the class's size
+
+	mu    sync.Mutex
+	large [maxClasses - firstLarge][][]byte
+	idle  int // bytes in large
 }
 
 const (
 	minClassShift = 8  // the smallest class has 256 bytes
 	maxClasses    = 96 // up to 4 GiB
+	firstLarge    = 28 // 32 KiB
+	maxIdle       = 128 << 20
 )
 
 var buffers bufPool
@@ -37,10 +44,29 @@ func classSize(class int) int {
 // get gives a buffer of n bytes with any contents.
 func (p *bufPool) get(n int) []byte {
 	class := classOf(n)
-	if v := p.classes[class].Get(); v != nil {
+	if class >= firstLarge {
+		if b := p.getLarge(class); b != nil {
+			return b[:n]
+		}
+	} else if v := p.small[class].Get(); v != nil {
 		return bytesAt(v.(*byte), classSize(class))[:n]
 	}
 	return make([]byte, n, classSize(class))
+}
+
+func (p *bufPool) getLarge(class int) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stack := &p.large[class-firstLarge]
+	last := len(*stack) - 1
+	if last < 0 {
+		return nil
+	}
+	b := (*stack)[last]
+	(*stack)[last] = nil
+	*stack = (*stack)[:last]
+	p.idle -= cap(b)
+	return b
 }
 
 // put takes back a buffer of get. Others, which the capacity tells, are left to the
@@ -50,7 +76,17 @@ func (p *bufPool) put(b []byte) {
 	if n < 1<<minClassShift {
 		return
 	}
-	if class := classOf(n); classSize(class) == n {
-		p.classes[class].Put(firstByte(b))
+	class := classOf(n)
+	switch {
+	case classSize(class) != n:
+	case class < firstLarge:
+		p.small[class].Put(firstByte(b))
+	default:
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.idle+n <= maxIdle {
+			p.idle += n
+			p.large[class-firstLarge] = append(p.large[class-firstLarge], b)
+		}
 	}
 }

@@ -15,6 +15,9 @@ func TestClasses(t *testing.T) {
 	if classOf(0) != 0 || classOf(1) != 0 || classOf(1<<31) >= maxClasses {
 		t.Error("the ends of the classes are off")
 	}
+	if classSize(firstLarge) != 32<<10 {
+		t.Errorf("the first large class has %d bytes", classSize(firstLarge))
+	}
 	b := buffers.get(300)
 	if len(b) != 300 || cap(b) != 320 {
 		t.Errorf("300 bytes: length %d, capacity %d", len(b), cap(b))
@@ -22,4 +25,21 @@ func TestClasses(t *testing.T) {
 	buffers.put(b[:10])
 	buffers.put(nil)
 	buffers.put(make([]byte, 300, 301)) // not ours: left alone
+	var p bufPool
+	var all [][]byte
+	for range 10 {
+		all = append(all, p.get(maxIdle/4))
+	}
+	for _, b := range all {
+		p.put(b)
+	}
+	if p.idle != maxIdle {
+		t.Errorf("%d bytes idle, want %d", p.idle, maxIdle)
+	}
+	for range 4 {
+		p.get(maxIdle / 4)
+	}
+	if p.idle != 0 {
+		t.Errorf("%d bytes idle with none left", p.idle)
+	}
 }
