@@ -6,12 +6,14 @@ import (
 	"time"
 )
 
-// TestCallsDoNotAllocate runs calls over TCP in this process, so both sides count.
-func TestCallsDoNotAllocate(t *testing.T) {
+// TestCallsDoNotAllocate runs calls in this process, so both sides count.
+func TestCallsDoNotAllocate(t *testing.T) { eachTransport(t, testCallsDoNotAllocate) }
+
+func testCallsDoNotAllocate(t *testing.T, tr transport) {
 	if raceEnabled {
 		t.Skip("sync.Pool drops things at random under the race detector")
 	}
-	c := dialTCP(t, startTCP(t, echoServer(t, ServerConfig{}), TCP{}), ClientConfig{})
+	c := tr.connect(t, echoServer(t, ServerConfig{}))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	for _, m := range []Method{echoMethod, workerMethod} {
@@ -44,7 +46,7 @@ func TestAllocationsAreCounted(t *testing.T) {
 	}
 	s, m := NewServer(ServerConfig{}), NewMethod("test.Context")
 	s.HandleInline(m, func(call *ServerCall) error { return call.Context().Err() })
-	c := dialTCP(t, startTCP(t, s, TCP{}), ClientConfig{})
+	c := transport{"tcp", TCP{}, TCP{}}.connect(t, s)
 	n := testing.AllocsPerRun(100, func() {
 		req, _ := c.Alloc(1)
 		resp, err := c.Call(context.Background(), m, req)

@@ -125,7 +125,7 @@ func TestTCPConnectionKilledInMidCall(t *testing.T) {
 		io.ReadFull(conn, make([]byte, 20))
 		conn.Write([]byte{200, 0, 0, 0, 1, 2, 3}) // the beginning of a message
 	}()
-	c := dialTCP(t, l.Addr().String(), ClientConfig{})
+	c := dial(t, TCP{}, l.Addr().String(), ClientConfig{})
 	_, err = call(t, context.Background(), c, echoMethod, make([]byte, 100))
 	if !errors.Is(err, Unavailable) {
 		t.Errorf("call: %v", err)

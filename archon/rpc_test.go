@@ -5,6 +5,9 @@ import (
 	"errors"
 	"net"
 	"testing"
+
+	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/sim"
 )
 
 var (
@@ -22,8 +25,50 @@ func echo(call *ServerCall) error {
 	return nil
 }
 
-// startTCP serves s on a loopback port until the test ends, and gives its address.
-func startTCP(t testing.TB, s *Server, tr TCP) string {
+// transport is one end of a transport of a test.
+type transport struct {
+	name   string
+	server Transport
+	client Transport
+}
+
+// eachTransport runs a test over TCP and over ByteExpress on the simulator.
+func eachTransport(t *testing.T, f func(t *testing.T, tr transport)) {
+	t.Run("tcp", func(t *testing.T) { f(t, transport{"tcp", TCP{}, TCP{}}) })
+	t.Run("be", func(t *testing.T) { f(t, simTransport(t)) })
+}
+
+// simTransport gives two nodes on a fabric of their own, which are closed when the
+// test ends.
+func simTransport(t testing.TB) transport {
+	fabric := sim.NewFabric(sim.Config{})
+	return transport{"be", BE{simNode(t, fabric, "sim:server")}, BE{simNode(t, fabric, "sim:client")}}
+}
+
+func simNode(t testing.TB, f *sim.Fabric, name string) *be.Node {
+	t.Helper()
+	dev, err := f.NewDevice(name, sim.DeviceConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdma, err := dev.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := be.NewNode(rdma, be.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(n.Close(), rdma.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// serve serves s on a loopback port until the test ends, and gives its address.
+func serve(t testing.TB, s *Server, tr Transport) string {
 	t.Helper()
 	l, err := tr.Listen("127.0.0.1:0")
 	if err != nil {
@@ -41,10 +86,10 @@ func startTCP(t testing.TB, s *Server, tr TCP) string {
 	return l.Addr().String()
 }
 
-// dialTCP gives a client that is closed when the test ends.
-func dialTCP(t testing.TB, addr string, cfg ClientConfig) *Client {
+// dial gives a client that is closed when the test ends.
+func dial(t testing.TB, tr Transport, addr string, cfg ClientConfig) *Client {
 	t.Helper()
-	c, err := Dial(context.Background(), TCP{}, addr, "test", cfg)
+	c, err := Dial(context.Background(), tr, addr, "test", cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +98,12 @@ func dialTCP(t testing.TB, addr string, cfg ClientConfig) *Client {
 		<-c.Done()
 	})
 	return c
+}
+
+// connect serves s and gives a client of it.
+func (tr transport) connect(t testing.TB, s *Server) *Client {
+	t.Helper()
+	return dial(t, tr.client, serve(t, s, tr.server), ClientConfig{})
 }
 
 // echoServer answers test.Echo inline and test.EchoOnWorker on workers.

@@ -227,8 +227,10 @@ func TestRegistration(t *testing.T) {
 	}
 }
 
-func TestManyGoroutines(t *testing.T) {
-	c := dialTCP(t, startTCP(t, echoServer(t, ServerConfig{}), TCP{}), ClientConfig{})
+func TestManyGoroutines(t *testing.T) { eachTransport(t, testManyGoroutines) }
+
+func testManyGoroutines(t *testing.T, tr transport) {
+	c := tr.connect(t, echoServer(t, ServerConfig{}))
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	var all sync.WaitGroup

@@ -105,8 +105,8 @@ func frame(h header, body int) []byte {
 // TestHostileClients sends what no client of ours does; the server hangs up on each
 // and goes on with the others.
 func TestHostileClients(t *testing.T) {
-	addr := startTCP(t, echoServer(t, ServerConfig{}), TCP{MaxMessage: 1 << 16, HelloTimeout: 200 * time.Millisecond})
-	good := dialTCP(t, addr, ClientConfig{})
+	addr := serve(t, echoServer(t, ServerConfig{}), TCP{MaxMessage: 1 << 16, HelloTimeout: 200 * time.Millisecond})
+	good := dial(t, TCP{}, addr, ClientConfig{})
 	greeting := appendHello(nil, hello{max: 1 << 20, service: "x"})
 	for _, c := range []struct {
 		desc string

@@ -45,6 +45,9 @@ type ring struct {
 	_     [64]byte
 	head  uint64        // the worker's
 	spilt atomic.Uint64 // commands in the overflow list, or being run from it
+	// running is the worker's: the command at f, here because a local one would be
+	// allocated for each call of f.
+	running command
 
 	mu       sync.Mutex
 	overflow []command
@@ -121,11 +124,11 @@ func (r *ring) run(limit int, f func(*command)) (n int) {
 			n--
 			continue
 		}
-		cmd := c.cmd
+		r.running = c.cmd
 		c.cmd = command{}
 		c.seq.Store(r.head + ringSize)
 		r.head++
-		f(&cmd)
+		f(&r.running)
 	}
 	for i := range list {
 		f(&list[i])

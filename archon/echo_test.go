@@ -7,8 +7,10 @@ import (
 	"testing"
 )
 
-func TestTCPEchoesEverySize(t *testing.T) {
-	c := dialTCP(t, startTCP(t, echoServer(t, ServerConfig{}), TCP{}), ClientConfig{})
+func TestEchoOfEverySize(t *testing.T) { eachTransport(t, testEchoOfEverySize) }
+
+func testEchoOfEverySize(t *testing.T, tr transport) {
+	c := tr.connect(t, echoServer(t, ServerConfig{}))
 	for _, n := range []int{0, 1, 215, 216, 217, 4055, 4056, 4057, 65535, 65536, 1 << 20, 5<<20 + 3} {
 		want := make([]byte, n)
 		for i := range want {
@@ -23,13 +25,14 @@ func TestTCPEchoesEverySize(t *testing.T) {
 	}
 }
 
-func BenchmarkTCPEcho(b *testing.B) {
-	for _, size := range []int{64, 4 << 10, 64 << 10, 1 << 20} {
-		for _, outstanding := range []int{1, 64} {
-			b.Run(fmt.Sprintf("size=%d/outstanding=%d", size, outstanding), func(b *testing.B) {
-				c := dialTCP(b, startTCP(b, echoServer(b, ServerConfig{}), TCP{}), ClientConfig{})
-				benchmarkEcho(b, c, size, outstanding)
-			})
+func BenchmarkEcho(b *testing.B) {
+	for _, tr := range []transport{{"tcp", TCP{}, TCP{}}, simTransport(b)} {
+		for _, size := range []int{64, 4 << 10, 64 << 10, 1 << 20} {
+			for _, outstanding := range []int{1, 64} {
+				b.Run(fmt.Sprintf("transport=%s/size=%d/outstanding=%d", tr.name, size, outstanding), func(b *testing.B) {
+					benchmarkEcho(b, tr.connect(b, echoServer(b, ServerConfig{})), size, outstanding)
+				})
+			}
 		}
 	}
 }

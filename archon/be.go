@@ -1,0 +1,61 @@
+package archon
+
+import (
+	"context"
+	"net"
+
+	"github.com/byteexpress/byteexpress/be"
+	"github.com/pkg/errors"
+)
+
+// BE is the transport over ByteExpress: messages go out of registered memory and
+// arrive in it.
+type BE struct {
+	Node *be.Node // lives longer than all sockets and buffers of the transport
+}
+
+// Dial connects to a listener of a ByteExpress node at its TCP address.
+func (t BE) Dial(ctx context.Context, addr, service string) (Socket, error) {
+	s, err := t.Node.Dial(ctx, addr, service)
+	if err != nil {
+		return nil, err
+	}
+	return beSocket{s, t.Node}, nil
+}
+
+// Listen takes connections at a TCP address, which carries the bootstrap only.
+func (t BE) Listen(addr string) (Listener, error) {
+	l, err := t.Node.Listen(addr)
+	if err != nil {
+		return nil, err
+	}
+	return beListener{l, t.Node}, nil
+}
+
+// beSocket is a be.Socket with the memory of its node.
+type beSocket struct {
+	*be.Socket
+	node *be.Node
+}
+
+func (s beSocket) Alloc(size int) ([]byte, error) { return s.node.Alloc(size) }
+func (s beSocket) Free(b []byte)                  { s.node.Free(b) }
+
+type beListener struct {
+	l    *be.Listener
+	node *be.Node
+}
+
+func (l beListener) Accept(ctx context.Context) (Socket, error) {
+	s, err := l.l.Accept(ctx)
+	if errors.Is(err, be.ErrClosed) {
+		return nil, errors.WithMessage(net.ErrClosed, "be")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return beSocket{s, l.node}, nil
+}
+
+func (l beListener) Addr() net.Addr { return l.l.Addr() }
+func (l beListener) Close() error   { return l.l.Close() }
