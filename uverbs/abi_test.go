@@ -1,0 +1,19 @@
+package uverbs
+
+import (
+	_ "embed"
+	"testing"
+
+	"github.com/byteexpress/byteexpress/internal/abi/abicheck"
+)
+
+//go:embed abi.go
+var abiSource string
+
+//go:embed layout.go
+var layoutSource string
+
+func TestABI(t *testing.T) {
+	abicheck.File(t, "abi.go", abiSource)
+	abicheck.File(t, "layout.go", layoutSource)
+}

@@ -1,0 +1,162 @@
+//go:build linux
+
+package uverbs
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// Devices lists the RDMA devices of the kernel by name, those that cannot be
+// opened with the reason in Err. A machine without any has an empty list.
+//
+// It reads sysfs, and asks RDMA netlink for the drivers' ids where that answers.
+// It does not open device nodes; [Device.Probe] does.
+func (s *System) Devices() ([]Device, error) {
+	ids := s.driverIDs() // first: the question makes the kernel load ib_uverbs
+	names, err := list(s.class("infiniband"))
+	if err != nil {
+		return nil, &verbs.OpError{Op: "list RDMA devices", Device: "sysfs", Err: err, Remedy: "mount sysfs on " + s.sysRoot()}
+	}
+	nodes, _ := list(s.class("infiniband_verbs"))
+	byName := map[string]string{}
+	for _, n := range nodes {
+		if strings.HasPrefix(n, "uverbs") {
+			byName[s.read("infiniband_verbs", n, "ibdev")] = n
+		}
+	}
+	abiErr := s.checkABI()
+	var devs []Device
+	for _, name := range names {
+		d := s.device(name, byName[name], ids[name])
+		if d.Err == nil {
+			d.Err = abiErr
+		}
+		devs = append(devs, d)
+	}
+	slices.SortFunc(devs, func(a, b Device) int { return strings.Compare(a.Name, b.Name) })
+	return devs, nil
+}
+
+// Probe opens and closes the device's node and says why that is not possible.
+func (s *System) Probe(d Device) error {
+	if d.Err != nil {
+		return d.Err
+	}
+	fd, err := s.openNode(d)
+	if err != nil {
+		return err
+	}
+	return unix.Close(fd)
+}
+
+// openNode opens the node and checks that it is the device that sysfs told of:
+// nodes are renumbered when devices come and go.
+func (s *System) openNode(d Device) (int, error) {
+	fd, rdev, err := s.open(d.Path)
+	if err != nil {
+		return -1, openError(d, err)
+	}
+	if unix.Major(rdev) != d.Major || unix.Minor(rdev) != d.Minor {
+		unix.Close(fd)
+		return -1, &verbs.OpError{Op: "open", Device: d.Name, Object: d.Path, Remedy: "list the devices again, or make the node anew",
+			Err: fmt.Errorf("the node is device %d:%d, not %d:%d", unix.Major(rdev), unix.Minor(rdev), d.Major, d.Minor)}
+	}
+	return fd, nil
+}
+
+func (s *System) class(parts ...string) string {
+	return filepath.Join(append([]string{s.sysRoot(), "class"}, parts...)...)
+}
+
+// read gives the trimmed content of a file below /sys/class, "" if it cannot be read.
+func (s *System) read(parts ...string) string {
+	b, err := os.ReadFile(s.class(parts...))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(b))
+}
+
+func (s *System) checkABI() error {
+	v := s.read("infiniband_verbs", "abi_version")
+	if v == "" || v == strconv.Itoa(abiVersion) {
+		return nil
+	}
+	return &verbs.UnsupportedError{Feature: fmt.Sprintf("verbs ABI version %d", abiVersion), Missing: "the kernel, which has version " + v}
+}
+
+func (s *System) device(name, node string, id DriverID) Device {
+	d := Device{Name: name, Node: node, Driver: id, NetDev: s.read("infiniband", name, "parent")}
+	first, _, _ := strings.Cut(s.read("infiniband", name, "node_type"), ":")
+	d.NodeType, _ = strconv.Atoi(first)
+	d.NodeGUID, _ = strconv.ParseUint(strings.ReplaceAll(s.read("infiniband", name, "node_guid"), ":", ""), 16, 64)
+	ports, _ := list(s.class("infiniband", name, "ports"))
+	d.Ports = len(ports)
+	if link, err := os.Readlink(s.class("infiniband", name, "device", "driver")); err == nil {
+		d.Kernel = filepath.Base(link)
+	}
+	if d.Driver == DriverUnknown {
+		d.Driver = s.guessDriver(d)
+	}
+	if d.Kernel == "" {
+		d.Kernel = d.Driver.String()
+	}
+	if node == "" {
+		d.Err = &verbs.OpError{Op: "find device node", Device: name, Err: unix.ENOENT, Remedy: "load the kernel module ib_uverbs"}
+		return d
+	}
+	d.Path = filepath.Join(s.devRoot(), "infiniband", node)
+	d.ABI, _ = strconv.Atoi(s.read("infiniband_verbs", node, "abi_version"))
+	dev := s.read("infiniband_verbs", node, "dev")
+	if n, err := fmt.Sscanf(dev, "%d:%d", &d.Major, &d.Minor); n != 2 || err != nil {
+		d.Err = &verbs.OpError{Op: "read device number", Device: name, Object: node, Err: fmt.Errorf("sysfs says %q, not major:minor", dev)}
+		return d
+	}
+	if _, err := os.Stat(d.Path); err != nil {
+		d.Err = openError(d, err)
+	}
+	return d
+}
+
+// pciDrivers maps the bus driver of a device to the verbs driver it comes with.
+var pciDrivers = map[string]DriverID{
+	"mlx5_core": DriverMLX5, "mlx4_core": DriverMLX4, "bnxt_en": DriverBNXTRE, "ice": DriverIRDMA, "i40e": DriverIRDMA, "irdma": DriverIRDMA,
+	"cxgb4": DriverCXGB4, "qede": DriverQEDR, "hns3": DriverHNS, "hfi1": DriverHFI1, "efa": DriverEFA, "erdma": DriverERDMA,
+	"mana": DriverMANA, "ionic": DriverIONIC, "vmw_pvrdma": DriverPVRDMA,
+}
+
+// guessDriver finds the driver when netlink does not tell.
+func (s *System) guessDriver(d Device) DriverID {
+	if id, ok := pciDrivers[d.Kernel]; ok {
+		return id
+	}
+	switch desc := s.read("infiniband", d.Name, "node_desc"); {
+	case desc == "rxe" || strings.HasPrefix(d.Name, "rxe") && d.NetDev != "":
+		return DriverRXE
+	case strings.HasPrefix(desc, "Software iWARP"):
+		return DriverSIW
+	}
+	return DriverUnknown
+}
+
+// list gives the names in a directory, sorted; none if it does not exist.
+func list(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if os.IsNotExist(err) {
+		return nil, nil
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, err
+}
