@@ -1,0 +1,274 @@
+//go:build linux
+
+package rxe
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/byteexpress/byteexpress/mmio"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/uverbs"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// queuePair is a reliable-connection queue pair.
+type queuePair struct {
+	pd     *domain
+	h      uverbs.QPHandle
+	user   uint64
+	num    qp.Num
+	caps   qp.Caps
+	sigAll bool
+	state  atomic.Uint32 // qp.State as software knows it
+
+	maxMessage atomic.Uint64 // bytes, of the port
+
+	// The send side, of PostSend's goroutine.
+	sq         *queue
+	sqProducer mmio.Index
+	bell       *uverbs.Doorbell
+
+	// The receive side, of PostRecv's goroutine.
+	rq         *queue
+	rqProducer mmio.Index
+
+	control sync.Mutex // held by whatever uses the handle, but posts
+	closed  atomic.Bool
+}
+
+func newQP(d *domain, send, recv *completionQueue, cfg verbs.QPConfig) (*queuePair, error) {
+	c := d.ctx
+	q := &queuePair{pd: d, sigAll: cfg.SigAll}
+	q.maxMessage.Store(qp.MaxMessage)
+	q.user = c.enter(&object{qp: q})
+	caps := cfg.Caps
+	for _, n := range []*int{&caps.SendWR, &caps.RecvWR, &caps.SendSGE, &caps.RecvSGE} {
+		*n = max(*n, 1) // a queue of no slots has no valid header
+	}
+	var resp [createQPRespSize]byte
+	var err error
+	q.h, q.num, q.caps, err = c.k.CreateQP(&uverbs.QPConfig{
+		PD: d.h, SendCQ: send.h, RecvCQ: recv.h, Caps: caps, SigAll: cfg.SigAll, UserHandle: q.user,
+	}, &uverbs.UHW{Out: resp[:]})
+	if err != nil {
+		c.leave(q.user, 0)
+		return nil, err
+	}
+	if err := q.open(resp[:]); err != nil {
+		q.Close()
+		return nil, err
+	}
+	c.mu.Lock()
+	c.qps[q.num] = q
+	c.mu.Unlock()
+	return q, nil
+}
+
+// open maps the queues and settles the capacities: the number of requests is that
+// of the ring (what the kernel's answer says differs between releases), and no
+// request may be larger than an element.
+func (q *queuePair) open(resp []byte) (err error) {
+	c := q.pd.ctx
+	if q.sq, err = c.mapQueue("map send queue", createQPRespSQMI.In(resp), minSendElem); err != nil {
+		return err
+	}
+	if q.rq, err = c.mapQueue("map receive queue", createQPRespRQMI.In(resp), minRecvElem); err != nil {
+		return err
+	}
+	if q.bell, err = c.k.NewDoorbell(q.h); err != nil {
+		return err
+	}
+	room := sendRoom(q.sq.log2)
+	q.caps.SendWR, q.caps.RecvWR = q.sq.mask.Capacity(), q.rq.mask.Capacity()
+	q.caps.SendSGE = min(q.caps.SendSGE, room/sgeSize)
+	q.caps.Inline = min(q.caps.Inline, room)
+	q.caps.RecvSGE = min(q.caps.RecvSGE, (1<<q.rq.log2-minRecvElem)/sgeSize)
+	q.sqProducer, q.rqProducer = q.sq.loadProducer(), q.rq.loadProducer()
+	return nil
+}
+
+// Num is the queue pair's number.
+func (q *queuePair) Num() qp.Num { return q.num }
+
+// Caps are the capacities given.
+func (q *queuePair) Caps() qp.Caps { return q.caps }
+
+// State is the state as software knows it.
+func (q *queuePair) State() qp.State { return qp.State(q.state.Load()) }
+
+// PostSend posts requests with one doorbell. In ERR they are flushed.
+func (q *queuePair) PostSend(wrs []qp.SendWR) (n int, err error) {
+	if q.closed.Load() {
+		return 0, qp.ErrClosed
+	}
+	if s := q.State(); s != qp.RTS && s != qp.SQD && s != qp.Err {
+		return 0, qp.ErrState
+	}
+	mask, producer, consumer := q.sq.mask, q.sqProducer, q.sq.loadConsumer()
+	limit := q.maxMessage.Load()
+	for n < len(wrs) {
+		w := &wrs[n]
+		if err = w.Check(&q.caps); err != nil {
+			break
+		}
+		if w.Length() > limit {
+			err = qp.ErrMessageTooLong
+			break
+		}
+		if mask.Full(producer, consumer) {
+			err = qp.ErrQueueFull
+			break
+		}
+		putSend(q.sq.elem(producer), w, q.sigAll)
+		producer = mask.Next(producer)
+		n++
+	}
+	if n == 0 {
+		return 0, err
+	}
+	q.sqProducer = producer
+	mmio.StoreUint32(q.sq.producer, uint32(producer))
+	if q.State() == qp.Err {
+		q.flush()
+		return n, err
+	}
+	if ring := q.bell.Ring(); ring != nil {
+		// The requests are in the queue and cannot be taken back: the queue pair
+		// is of no use any more.
+		q.failed()
+		return n, ring
+	}
+	return n, err
+}
+
+// PostRecv posts receives. In ERR they are flushed like those posted before.
+func (q *queuePair) PostRecv(wrs []qp.RecvWR) (n int, err error) {
+	switch {
+	case q.closed.Load():
+		return 0, qp.ErrClosed
+	case q.State() == qp.Reset:
+		return 0, qp.ErrState
+	}
+	mask, producer, consumer := q.rq.mask, q.rqProducer, q.rq.loadConsumer()
+	for n < len(wrs) {
+		if err = wrs[n].Check(&q.caps); err != nil {
+			break
+		}
+		if mask.Full(producer, consumer) {
+			err = qp.ErrQueueFull
+			break
+		}
+		putRecv(q.rq.elem(producer), &wrs[n])
+		producer = mask.Next(producer)
+		n++
+	}
+	if n == 0 {
+		return 0, err
+	}
+	q.rqProducer = producer
+	mmio.StoreUint32(q.rq.producer, uint32(producer))
+	if q.State() == qp.Err {
+		q.flush()
+	}
+	return n, err
+}
+
+// failed is told that the queue pair is in ERR.
+func (q *queuePair) failed() {
+	if qp.State(q.state.Swap(uint32(qp.Err))) != qp.Err {
+		q.flush()
+	}
+}
+
+// flush makes the kernel flush what is posted. On its own it flushes only once,
+// when the queue pair fails: a receive posted after that, or by another goroutine
+// just before software learned of it, would never complete. Moving the queue pair
+// to ERR again makes it look again. Whoever publishes a request looks at the state
+// after that, whoever sets the state flushes after that; so none is missed.
+func (q *queuePair) flush() {
+	q.control.Lock()
+	defer q.control.Unlock()
+	if q.closed.Load() {
+		return // the handle may be another's by now
+	}
+	q.pd.ctx.k.ModifyQP(q.h, &qp.Attr{State: qp.Err}, qp.MaskState) // fails only if the device or the queue pair is gone
+}
+
+// Modify sets attributes.
+func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
+	q.control.Lock()
+	defer q.control.Unlock()
+	c := q.pd.ctx
+	if q.closed.Load() {
+		return c.fail("modify queue pair", q.name(), qp.ErrClosed, "")
+	}
+	to := q.State()
+	if mask&qp.MaskState != 0 {
+		to = a.State
+	}
+	if err := qp.CheckTransition(q.State(), to, mask); err != nil {
+		return c.fail("modify queue pair", q.name(), err, "")
+	}
+	if mask&qp.MaskPort != 0 {
+		p, err := c.k.QueryPort(int(a.Port))
+		if err != nil {
+			return err
+		}
+		q.maxMessage.Store(min(uint64(p.MaxMessage), qp.MaxMessage))
+	}
+	if err := c.k.ModifyQP(q.h, a, mask); err != nil {
+		return err
+	}
+	q.state.Store(uint32(to))
+	if to == qp.Reset { // what was posted and not run is forgotten
+		q.sqProducer, q.rqProducer = q.sq.loadConsumer(), q.rq.loadConsumer()
+		mmio.StoreUint32(q.sq.producer, uint32(q.sqProducer))
+		mmio.StoreUint32(q.rq.producer, uint32(q.rqProducer))
+	}
+	return nil
+}
+
+func (q *queuePair) name() string { return fmt.Sprintf("%#x", uint32(q.num)) }
+
+// Query asks the kernel for the attributes.
+func (q *queuePair) Query() (qp.Attr, error) {
+	if q.closed.Load() {
+		return qp.Attr{}, q.pd.ctx.fail("query queue pair", q.name(), qp.ErrClosed, "")
+	}
+	return q.pd.ctx.k.QueryQP(q.h)
+}
+
+// Close destroys the queue pair.
+func (q *queuePair) Close() error {
+	c := q.pd.ctx
+	n, err := q.destroy()
+	if err != nil {
+		return err
+	}
+	c.leave(q.user, n.Async) // without the lock: an event may be waiting for it
+	if q.bell != nil {
+		q.bell.Close()
+	}
+	err = q.sq.close()
+	if err2 := q.rq.close(); err == nil {
+		err = err2
+	}
+	return err
+}
+
+func (q *queuePair) destroy() (uverbs.Reported, error) {
+	q.control.Lock()
+	defer q.control.Unlock()
+	c := q.pd.ctx
+	if q.closed.Load() {
+		return uverbs.Reported{}, c.fail("destroy queue pair", q.name(), qp.ErrClosed, "")
+	}
+	n, err := c.k.DestroyQP(q.h)
+	if err := c.destroyed(err); err != nil {
+		return n, err
+	}
+	q.closed.Store(true)
+	return n, nil
+}

@@ -1,0 +1,23 @@
+package rxe
+
+import "github.com/byteexpress/byteexpress/qp"
+
+// minRecvElem is the fixed part of a receive element; segments follow.
+const minRecvElem = recvWQESize
+
+// putRecv writes a receive, which has passed its check, into an element.
+func putRecv(e []byte, w *qp.RecvWR) {
+	recvWQEWRID.Put(e, w.ID)
+	putDMA(recvWQEDma.In(e), uint32(w.Length()), len(w.SGEs))
+	putSGEs(e[minRecvElem:], w.SGEs)
+}
+
+// readRecv is the inverse of putRecv, for tests and fakes.
+func readRecv(e []byte) (w qp.RecvWR, ok bool) {
+	if len(e) < minRecvElem {
+		return w, false
+	}
+	w.ID = recvWQEWRID.Get(e)
+	w.SGEs, ok = readSGEs(e[minRecvElem:], dmaNumSGE.Get(recvWQEDma.In(e)))
+	return w, ok
+}
