@@ -21,6 +21,12 @@ type flight struct {
 	err  error
 }
 
+// growing is one goroutine's part in a flight: to lead it, or to wait.
+type growing struct {
+	flight *flight
+	lead   bool
+}
+
 // growth is the state between flights. Guarded by the run lock.
 type growth struct {
 	last    time.Time     // end of the last successful growth
@@ -34,13 +40,13 @@ var errAbandoned = errors.New("bemalloc: growth abandoned: the registrar panicke
 
 // board joins the growth under way, or starts one that the caller must lead.
 // Called under the run lock.
-func (p *Pool) board() (f *flight, leader bool) {
+func (p *Pool) board() growing {
 	if f := p.runs.flight; f != nil {
-		return f, false
+		return growing{flight: f}
 	}
-	f = &flight{done: make(chan struct{}), err: errAbandoned}
+	f := &flight{done: make(chan struct{}), err: errAbandoned}
 	p.runs.flight = f
-	return f, true
+	return growing{f, true}
 }
 
 // grow leads a flight: it opens one block, or a few while demand continues.

@@ -120,10 +120,10 @@ func (r *runs) growAhead() bool {
 // growAhead opens one block before somebody has to wait for it.
 func (p *Pool) growAhead() {
 	p.runs.mu.Lock()
-	f, leader := p.board()
+	g := p.board()
 	p.runs.mu.Unlock()
-	if leader {
-		p.grow(f)
+	if g.lead {
+		p.grow(g.flight)
 	}
 }
 

@@ -19,11 +19,14 @@ type local struct {
 // without a cache has noCache.
 type cacheTable struct{ caches []*cache }
 
-func (l *local) init(forceShards bool) {
+// init chooses the kind of cache. With debug set, none ever fills, so that every
+// call takes the slow path with the checks.
+func (l *local) init(forceShards, debug bool) {
 	l.perP = havePin && !forceShards
+	l.closed = debug
 	l.table.Store(&cacheTable{})
 	if !l.perP {
-		l.shards = newShards()
+		l.shards = newShards(!debug)
 	}
 }
 

@@ -50,8 +50,8 @@ func New(cfg Config) (*Pool, error) {
 		p.devices = append([]mr.Registrar{cfg.Registrar}, cfg.Also...)
 	}
 	p.table = newTable(int64(mem.size), len(p.devices))
-	p.local.init(cfg.forceShards)
-	p.dbg = newDebugger(p, cfg.Debug)
+	p.dbg = newDebugger(p, p.cfg.Debug)
+	p.local.init(cfg.forceShards, p.dbg != nil)
 	p.jan.init()
 	p.release.delay = releaseDelay
 	for c := range p.central {
@@ -192,7 +192,7 @@ func (p *Pool) allocate(h *Heap, n, align int) (uint64, error) {
 		return uint64(obj) << objShift, err
 	case n <= blockSize:
 		units := uint32(max(n, 1)+unitSize-1) >> unitShift
-		u, err := p.allocRun(units, uint32(max(align>>unitShift, 1)), uint32(makeWord(kindHead, units)), kindBody)
+		u, err := p.allocRun(units, uint32(max(align>>unitShift, 1)), runMarks{uint32(makeWord(kindHead, units)), kindBody})
 		return uint64(u) << unitShift, err
 	case uint64(n) > p.mem.size:
 		return 0, p.tooLarge(int64(n))
@@ -230,18 +230,22 @@ func (p *Pool) refill(h *Heap, class uint8) (uint32, error) {
 // take fills buf with objects of a class, at least one.
 func (p *Pool) take(class uint8, buf []uint32) (int, error) {
 	ce := &p.central[class]
-	if n := ce.take(&p.table, buf); n > 0 {
-		return n, nil
-	}
 	kind := kindClass + uint32(class)
-	u, err := p.allocRun(classes[class].units, 1, kind, kind)
-	if err == nil {
-		return ce.adopt(&p.table, u, buf), nil
+	for reclaimed := false; ; {
+		if n := ce.take(&p.table, buf); n > 0 {
+			return n, nil
+		}
+		u, g := p.tryRun(classes[class].units, 1, runMarks{kind, kind})
+		if g.flight == nil {
+			return ce.adopt(&p.table, u, buf), nil
+		}
+		if err := p.makeRoom(g, &reclaimed); err != nil {
+			if n := ce.take(&p.table, buf); n > 0 { // freed meanwhile
+				return n, nil
+			}
+			return 0, err
+		}
 	}
-	if n := ce.take(&p.table, buf); n > 0 { // freed meanwhile
-		return n, nil
-	}
-	return 0, err
 }
 
 // putBack gives objects of a class to the central list. It returns how many were

@@ -25,34 +25,54 @@ type runs struct {
 	growth growth
 }
 
-// allocRun takes k units at a multiple of align units, opening blocks as needed,
-// and marks them: the first word with first, the others with kind rest. It
-// returns the first unit.
-func (p *Pool) allocRun(k, align, first, rest uint32) (uint32, error) {
+// runMarks are the words that a run gets: that of its first unit, and the kind of
+// the rest.
+type runMarks struct{ first, rest uint32 }
+
+// tryRun takes k units at a multiple of align units, marks them and returns the
+// first; or it returns the growth that the caller must wait for, with makeRoom.
+func (p *Pool) tryRun(k, align uint32, m runMarks) (u uint32, g growing) {
+	p.runs.mu.Lock()
+	defer p.runs.mu.Unlock()
+	u, ok := p.takeRun(k, align)
+	if !ok {
+		return 0, p.board()
+	}
+	p.table.mark(u, k, m.first, m.rest)
+	if m.rest == kindBody {
+		p.runs.large += int64(k) << unitShift
+	}
+	return u, growing{}
+}
+
+// allocRun is tryRun that makes room as needed.
+func (p *Pool) allocRun(k, align uint32, m runMarks) (uint32, error) {
 	for reclaimed := false; ; {
-		p.runs.mu.Lock()
-		if u, ok := p.takeRun(k, align); ok {
-			p.table.mark(u, k, first, rest)
-			if rest == kindBody {
-				p.runs.large += int64(k) << unitShift
-			}
-			p.runs.mu.Unlock()
+		u, g := p.tryRun(k, align, m)
+		if g.flight == nil {
 			return u, nil
 		}
-		f, leader := p.board()
-		p.runs.mu.Unlock()
-		if leader {
-			p.grow(f)
+		if err := p.makeRoom(g, &reclaimed); err != nil {
+			return 0, err
 		}
-		<-f.done
-		if f.err == nil {
-			continue
-		}
-		if reclaimed || !p.reclaim() {
-			return 0, f.err
-		}
-		reclaimed = true
 	}
+}
+
+// makeRoom leads a growth or waits for it. When it fails, what is free elsewhere
+// is collected, once. A nil error says that another try may succeed.
+func (p *Pool) makeRoom(g growing, reclaimed *bool) error {
+	if g.lead {
+		p.grow(g.flight)
+	}
+	<-g.flight.done
+	if g.flight.err == nil {
+		return nil
+	}
+	if *reclaimed || !p.reclaim() {
+		return g.flight.err
+	}
+	*reclaimed = true
+	return nil
 }
 
 // takeRun finds and takes a run. Called under the run lock.

@@ -14,10 +14,13 @@ type shard struct {
 	_  [64]byte
 }
 
-func newShards() []shard {
+// newShards makes the shards; with open unset their magazines stay empty.
+func newShards(open bool) []shard {
 	s := make([]shard, numShards)
 	for i := range s {
-		s[i].c.open()
+		if open {
+			s[i].c.open()
+		}
 	}
 	return s
 }

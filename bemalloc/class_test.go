@@ -1,0 +1,61 @@
+package bemalloc
+
+import "testing"
+
+func TestClasses(t *testing.T) {
+	last := uint32(0)
+	for c := range classes {
+		ci := classes[c]
+		if ci.size <= last || ci.size%objAlign != 0 {
+			t.Errorf("class %d: size %d after %d", c, ci.size, last)
+		}
+		if last >= linearTop && ci.size > last+last/4 {
+			t.Errorf("class %d: size %d is more than 25%% over %d", c, ci.size, last)
+		}
+		if ci.nobj > spanObjects || ci.nobj*ci.size != ci.limit {
+			t.Errorf("class %d: %d objects, %d bytes of them", c, ci.nobj, ci.limit)
+		}
+		if waste := ci.units*unitSize - ci.limit; waste*16 > ci.units*unitSize {
+			t.Errorf("class %d of %d bytes wastes %d of %d units", c, ci.size, waste, ci.units)
+		}
+		if ci.cap < magazineMin || ci.cap > magazineSlots || 1+ci.cap/2 > batchMax {
+			t.Errorf("class %d: magazine of %d", c, ci.cap)
+		}
+		last = ci.size
+	}
+	if last != maxSmall {
+		t.Errorf("largest class is %d, want %d", last, maxSmall)
+	}
+}
+
+func TestClassFor(t *testing.T) {
+	for n := range maxSmall + 1 {
+		c := classFor(uint(n))
+		if int(classes[c].size) < n || c > 0 && int(classes[c-1].size) >= max(n, 1) {
+			t.Fatalf("classFor(%d) = %d of %d bytes", n, c, classes[c].size)
+		}
+	}
+	for align := uint(1); align <= maxSmall; align *= 2 {
+		for n := uint(0); n <= maxSmall; n += 61 {
+			if size := uint(classes[classAligned(n, align)].size); size < n || align > objAlign && size%align != 0 {
+				t.Fatalf("classAligned(%d, %d) has objects of %d", n, align, size)
+			}
+		}
+	}
+}
+
+// TestLocate holds the reciprocals to plain division, for every offset.
+func TestLocate(t *testing.T) {
+	for c := range classes {
+		ci := &classes[c]
+		for d := range ci.units * unitSize {
+			idx, rem := ci.locate(d)
+			if idx != d/ci.size || rem != d%ci.size {
+				t.Fatalf("class %d: locate(%d) = %d, %d", c, d, idx, rem)
+			}
+			if got, want := ci.startsObject(d), d%ci.size == 0 && d/ci.size < ci.nobj; got != want {
+				t.Fatalf("class %d: startsObject(%d) = %v", c, d, got)
+			}
+		}
+	}
+}
