@@ -30,7 +30,7 @@ func newShards(open bool) []shard {
 // most find theirs free and warm.
 func (l *local) shard() *shard {
 	var here byte
-	at := uintptr(unsafe.Pointer(&here)) >> 11 * 0x9E3779B1 >> 8
+	at := uintptr(unsafe.Pointer(&here)) >> 13 * 0x9E3779B1 >> 8
 	for i := range uintptr(numShards) {
 		if s := &l.shards[(at+i)%numShards]; s.mu.TryLock() {
 			return s
