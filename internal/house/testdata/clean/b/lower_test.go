@@ -1,0 +1,5 @@
+package b
+
+import "example.org/m/c"
+
+var _ = c.X

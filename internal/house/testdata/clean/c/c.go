@@ -1,0 +1,5 @@
+// Package c is below b, but not in its row.
+package c
+
+// X is documented.
+const X = 1
