@@ -30,7 +30,7 @@ type Fabric struct {
 	cfg     Config
 	base    time.Time
 	faults  faults
-	workers sync.WaitGroup // goroutines that run NICs, or timers that fired
+	running atomic.Int64 // goroutines of our own that run NICs
 
 	epoch atomic.Uint64 // moves on when addresses change
 
@@ -105,7 +105,7 @@ func (f *Fabric) Close() error {
 	for _, d := range all {
 		d.Remove()
 	}
-	f.workers.Wait()
+	await(func() bool { return f.running.Load() == 0 })
 	return nil
 }
 

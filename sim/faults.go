@@ -160,7 +160,7 @@ func (x *faults) fire() {
 		x.mu.Unlock()
 		return
 	}
-	x.fabric.workers.Add(1)
+	x.fabric.running.Add(1)
 	now := x.fabric.now()
 	var due list
 	keep := x.late[:0]
@@ -184,7 +184,7 @@ func (x *faults) fire() {
 	x.arm(now)
 	x.mu.Unlock()
 	x.fabric.run(due)
-	x.fabric.workers.Done()
+	x.fabric.running.Add(-1)
 }
 
 // stop loses the late packets and ends the timer.

@@ -115,14 +115,14 @@ func (f *Fabric) run(l list) {
 		}
 	}
 	if l.first != nil {
-		f.workers.Add(1)
+		f.running.Add(1)
 		go f.work(l)
 	}
 }
 
 // work runs nodes to the end, in a goroutine of its own.
 func (f *Fabric) work(l list) {
-	defer f.workers.Done()
+	defer f.running.Add(-1)
 	for n := l.pop(); n != nil; n = l.pop() {
 		woken, again := n.turn()
 		l.addAll(woken)
@@ -210,12 +210,12 @@ func (n *node) fire() {
 	closed := n.timer.closed
 	if !closed {
 		n.timer.at = 0
-		n.fabric.workers.Add(1)
+		n.fabric.running.Add(1)
 	}
 	n.mu.Unlock()
 	if !closed {
 		n.poke()
-		n.fabric.workers.Done()
+		n.fabric.running.Add(-1)
 	}
 }
 

@@ -2,6 +2,8 @@ package sim_test
 
 import (
 	"context"
+	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -198,4 +200,14 @@ func wantStatus(t testing.TB, c cq.Completion, id uint64, st cq.Status) {
 	if c.ID != id || c.Status != st {
 		t.Fatalf("completion: got request %#x %v, want request %#x %v", c.ID, c.Status.Name(), id, st.Name())
 	}
+}
+
+// seed is logged, and taken from SIM_SEED to run a failure again.
+func seed(t testing.TB) uint64 {
+	s := uint64(time.Now().UnixNano())
+	if v := os.Getenv("SIM_SEED"); v != "" {
+		s, _ = strconv.ParseUint(v, 10, 64)
+	}
+	t.Logf("SIM_SEED=%d", s)
+	return s
 }

@@ -113,11 +113,11 @@ func (n *NIC) dataResponse(q *QP, p *Packet, f opFlag) {
 			n.fail(q, cq.BadResponseError)
 			return
 		}
-		d := scatter{segs: segs}
-		if !n.place(&d, BytesPayload(nativeBytes(p.Swap, &n.word))) {
+		if q.memoryGone() {
 			n.fail(q, cq.LocalProtectionError)
 			return
 		}
+		n.place(&scatter{segs: segs}, BytesPayload(nativeBytes(p.Swap, &n.word)))
 		n.completeOldest(q, w)
 		return
 	}
@@ -127,11 +127,9 @@ func (n *NIC) dataResponse(q *QP, p *Packet, f opFlag) {
 		n.fail(q, cq.BadResponseError)
 		return
 	}
-	for i := range segs {
-		if segs[i].region.isRevoked() {
-			n.fail(q, cq.LocalProtectionError)
-			return
-		}
+	if q.memoryGone() {
+		n.fail(q, cq.LocalProtectionError)
+		return
 	}
 	d := scatter{segs: segs}
 	d.seek(off)

@@ -82,14 +82,9 @@ func (n *NIC) newNum() qp.Num {
 // DestroyQP ends a queue pair; requests not completed are forgotten. Their memory
 // is free once the queue pair is Idle.
 func (n *NIC) DestroyQP(q *QP) {
-	q.lease.stop()
-	q.retired = q.lease
 	n.timers.remove(q)
 	delete(n.qps, q.num)
-	q.state = qp.Reset
-	q.soft.Store(uint32(qp.Reset))
-	q.sq.forget()
-	q.rq.forget()
+	q.newLife()
 	for _, c := range []*CQ{q.sendCQ, q.recvCQ} {
 		c.users--
 		i := slices.Index(c.qps, q)

@@ -29,8 +29,7 @@ type requester struct {
 	wentBack    bool // went back for lost responses; once until there is progress
 	drainTold   bool // SQ_DRAINED is not wanted or was sent
 
-	cause      cq.Status // why the oldest request failed
-	flushHalts bool      // flush waits for the lease
+	cause cq.Status // why the oldest request failed
 }
 
 func (q *QP) startRequester() {
@@ -240,6 +239,10 @@ func (n *NIC) expire(q *QP) {
 		return
 	}
 	n.stats.Timeouts++
+	if q.memoryGone() {
+		n.fail(q, cq.LocalProtectionError)
+		return
+	}
 	if q.retryLeft == 0 {
 		n.fail(q, cq.RetryExceededError)
 		return
@@ -249,4 +252,15 @@ func (n *NIC) expire(q *QP) {
 	q.wentBack = false
 	q.goBack(q.unaPSN)
 	n.wake(q)
+}
+
+// memoryGone reports that memory of the oldest request was deregistered while
+// it was on its way: the peer cannot have read it.
+func (q *QP) memoryGone() bool {
+	for _, s := range q.sq.segsOf(q.sq.una) {
+		if s.region != nil && s.region.isRevoked() {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,212 @@
+package sim_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/sim"
+)
+
+// echo sends numbered messages over a connection and waits for each to come
+// back; peer answers. Both sides sleep in Wait: a lost wake-up hangs the test.
+func echo(e *end, peer *end, rounds int, rng func(int) int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	defer cancel()
+	errs := make(chan error, 2)
+	go func() { errs <- answer(ctx, peer, rounds) }()
+	go func() { errs <- ask(ctx, e, rounds, rng) }()
+	err := <-errs
+	if err != nil {
+		cancel()
+	}
+	if err2 := <-errs; err == nil {
+		err = err2
+	}
+	return err
+}
+
+const (
+	messageArea = 8192
+	windowSize  = 8
+)
+
+func ask(ctx context.Context, e *end, rounds int, rng func(int) int) error {
+	var wrs [1]qp.SendWR
+	var rcv [1]qp.RecvWR
+	sent, back, free := 0, 0, windowSize
+	sizes := [windowSize]int{}
+	for i := range windowSize {
+		rcv[0] = qp.RecvWR{SGEs: e.sge((windowSize+i)*messageArea, messageArea)}
+		if _, err := e.qp.PostRecv(rcv[:]); err != nil {
+			return err
+		}
+	}
+	for back < rounds {
+		for free > 0 && sent < rounds && sent-back < windowSize {
+			size := 9 + rng(messageArea-8)
+			at := sent % windowSize * messageArea
+			sizes[sent%windowSize] = size
+			b := e.buf[at : at+size]
+			binary.LittleEndian.PutUint64(b, uint64(sent))
+			b[size-1] = byte(sent)
+			wrs[0] = qp.SendWR{ID: 1, Opcode: qp.Send, Flags: qp.Signaled, SGEs: e.sge(at, size)}
+			if _, err := e.qp.PostSend(wrs[:]); err != nil {
+				return err
+			}
+			sent, free = sent+1, free-1
+		}
+		n, err := pollWait(ctx, e)
+		if err != nil {
+			return err
+		}
+		for _, c := range e.got[:n] {
+			if c.Status != cq.Success {
+				return c.Err()
+			}
+			if c.Opcode == cq.Send {
+				free++
+				continue
+			}
+			i := back % windowSize
+			b := e.buf[(windowSize+i)*messageArea:][:c.ByteLen]
+			if len(b) != sizes[i] || binary.LittleEndian.Uint64(b) != uint64(back) || b[len(b)-1] != byte(back) {
+				return fmt.Errorf("message %d came back as %d of %d bytes, want %d", back, binary.LittleEndian.Uint64(b), len(b), sizes[i])
+			}
+			back++
+			rcv[0] = qp.RecvWR{SGEs: e.sge((windowSize+i)*messageArea, messageArea)}
+			if _, err := e.qp.PostRecv(rcv[:]); err != nil {
+				return err
+			}
+		}
+	}
+	for free < windowSize {
+		n, err := pollWait(ctx, e)
+		if err != nil {
+			return err
+		}
+		free += n
+	}
+	return nil
+}
+
+// answer sends each message back from where it lies.
+func answer(ctx context.Context, e *end, rounds int) error {
+	var wrs [1]qp.SendWR
+	var rcv [1]qp.RecvWR
+	for i := range 2 * windowSize {
+		rcv[0] = qp.RecvWR{ID: uint64(i), SGEs: e.sge(i*messageArea, messageArea)}
+		if _, err := e.qp.PostRecv(rcv[:]); err != nil {
+			return err
+		}
+	}
+	for got, out := 0, 0; got < rounds || out < rounds; {
+		n, err := pollWait(ctx, e)
+		if err != nil {
+			return err
+		}
+		for _, c := range e.got[:n] {
+			switch {
+			case c.Status != cq.Success:
+				return c.Err()
+			case c.Opcode == cq.Recv:
+				got++
+				wrs[0] = qp.SendWR{ID: c.ID, Opcode: qp.Send, Flags: qp.Signaled, SGEs: e.sge(int(c.ID)*messageArea, int(c.ByteLen))}
+				if _, err := e.qp.PostSend(wrs[:]); err != nil {
+					return err
+				}
+			default:
+				out++
+				rcv[0] = qp.RecvWR{ID: c.ID, SGEs: e.sge(int(c.ID)*messageArea, messageArea)}
+				if _, err := e.qp.PostRecv(rcv[:]); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// pollWait polls, and sleeps when there is nothing: arm, poll again, wait.
+func pollWait(ctx context.Context, e *end) (int, error) {
+	for {
+		if n, err := e.cq.Poll(e.got[:]); n > 0 || err != nil {
+			return n, err
+		}
+		if err := e.cq.Arm(false); err != nil {
+			return 0, err
+		}
+		if n, err := e.cq.Poll(e.got[:]); n > 0 || err != nil {
+			return n, err
+		}
+		if err := e.cq.Wait(ctx); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// TestHammer runs 16 connections among 4 NICs from 32 goroutines.
+func TestHammer(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		cfg  sim.Config
+		set  sim.Faults
+	}{
+		{"direct", sim.Config{}, sim.Faults{}},
+		{"segmented", sim.Config{Segment: true}, sim.Faults{}},
+		{"lossy", sim.Config{Segment: true}, sim.Faults{Drop: 0.002, Duplicate: 0.01, Delay: 0.01, Corrupt: 0.001, MaxDelay: 200 * time.Microsecond}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rounds := 1000
+			if testing.Short() || c.set.Drop > 0 {
+				rounds = 100
+			}
+			c.cfg.Seed = seed(t)
+			f := sim.NewFabric(c.cfg)
+			var devs []*sim.Device
+			for i := range 4 {
+				devs = append(devs, must[*sim.Device](t)(f.NewDevice(fmt.Sprint("nic", i), sim.DeviceConfig{})))
+			}
+			o := options{buf: 2 * windowSize * messageArea, path: qp.Path{AckTimeout: 8}} // 1 ms
+			o.fill()
+			var ends [32]*end
+			for i := range ends {
+				ends[i] = newEnd(t, devs[i*7%4], &o)
+				ends[i].path.SendPSN = qp.PSN(0xffff00 + i)
+			}
+			f.SetFaults(c.set)
+			var wg sync.WaitGroup
+			var x atomic.Uint64
+			x.Store(c.cfg.Seed)
+			rng := func(n int) int { return int(x.Add(0x9e3779b97f4a7c15)>>33) % n }
+			for i := 0; i < len(ends); i += 2 {
+				connect(ends[i], ends[i+1])
+				wg.Go(func() {
+					if err := echo(ends[i], ends[i+1], rounds, rng); err != nil {
+						t.Errorf("connection %d: %v", i/2, err)
+					}
+				})
+			}
+			wg.Wait()
+			f.SetFaults(sim.Faults{})
+			if t.Failed() {
+				for _, d := range devs {
+					t.Logf("%s: %+v", d.Info().Name, d.Stats())
+				}
+			}
+			if c.set.Drop > 0 {
+				t.Logf("faults: %+v", f.FaultStats())
+			}
+			for _, e := range ends {
+				e.close()
+			}
+			check(t, f.Close())
+		})
+	}
+}
