@@ -1,9 +1,11 @@
-package archon
+package archon_test
 
 import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/byteexpress/byteexpress/archon"
 )
 
 // TestCallsDoNotAllocate runs calls in this process, so both sides count.
@@ -13,10 +15,10 @@ func testCallsDoNotAllocate(t *testing.T, tr transport) {
 	if raceEnabled {
 		t.Skip("sync.Pool drops things at random under the race detector")
 	}
-	c := tr.connect(t, echoServer(t, ServerConfig{}))
+	c := tr.connect(t, archon.EchoServer(t, archon.ServerConfig{}))
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
-	for _, m := range []Method{echoMethod, workerMethod} {
+	for _, m := range []archon.Method{archon.EchoMethod, archon.WorkerMethod} {
 		for _, size := range []int{64, 64 << 10} {
 			once := func() {
 				req, err := c.Alloc(size)
@@ -44,9 +46,9 @@ func TestAllocationsAreCounted(t *testing.T) {
 	if raceEnabled {
 		t.Skip("as above")
 	}
-	s, m := NewServer(ServerConfig{}), NewMethod("test.Context")
-	s.HandleInline(m, func(call *ServerCall) error { return call.Context().Err() })
-	c := transport{"tcp", TCP{}, TCP{}}.connect(t, s)
+	s, m := archon.NewServer(archon.ServerConfig{}), archon.NewMethod("test.Context")
+	s.HandleInline(m, func(call *archon.ServerCall) error { return call.Context().Err() })
+	c := transport{"tcp", archon.TCP{}, archon.TCP{}}.connect(t, s)
 	n := testing.AllocsPerRun(100, func() {
 		req, _ := c.Alloc(1)
 		resp, err := c.Call(context.Background(), m, req)

@@ -19,7 +19,7 @@ func blockServer(t *testing.T, cfg ServerConfig) (*Server, Method, chan error) {
 		ended <- call.Context().Err()
 		return call.Context().Err()
 	})
-	if err := errors.Join(err, s.HandleInline(echoMethod, echo)); err != nil {
+	if err := errors.Join(err, s.HandleInline(EchoMethod, echo)); err != nil {
 		t.Fatal(err)
 	}
 	return s, block, ended
@@ -32,7 +32,7 @@ func TestDeadlineTravels(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		start := time.Now()
-		_, err := call(t, ctx, c, block, nil)
+		_, err := CallOn(t, ctx, c, block, nil)
 		if !errors.Is(err, DeadlineExceeded) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("client: %v", err)
 		}
@@ -109,19 +109,19 @@ func TestCancellationReachesTheHandler(t *testing.T) {
 		c, _, _ := memRPC(t, s, ClientConfig{})
 		ctx, cancel := context.WithCancel(context.Background())
 		time.AfterFunc(time.Second, cancel)
-		if _, err := call(t, ctx, c, block, nil); !errors.Is(err, Canceled) || !errors.Is(err, context.Canceled) {
+		if _, err := CallOn(t, ctx, c, block, nil); !errors.Is(err, Canceled) || !errors.Is(err, context.Canceled) {
 			t.Errorf("client: %v", err)
 		}
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("handler: %v", err)
 		}
-		if _, err := call(t, ctx, c, block, nil); !errors.Is(err, Canceled) {
+		if _, err := CallOn(t, ctx, c, block, nil); !errors.Is(err, Canceled) {
 			t.Errorf("with an ended context: %v", err)
 		}
 		// A cancel for a call that is over, or never was, does nothing.
 		c.tellCanceled(newCallID(0, 77))
 		c.tellCanceled(newCallID(1<<31, 0))
-		if _, err := call(t, context.Background(), c, echoMethod, []byte("x")); err != nil {
+		if _, err := CallOn(t, context.Background(), c, EchoMethod, []byte("x")); err != nil {
 			t.Errorf("after: %v", err)
 		}
 	})

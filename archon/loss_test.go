@@ -50,19 +50,19 @@ func TestLostConnectionEndsCallsWithTheCause(t *testing.T) {
 
 func TestLostRequestFailsItsCallAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, client, server := memRPC(t, echoServer(t, ServerConfig{}), ClientConfig{})
+		c, client, server := memRPC(t, EchoServer(t, ServerConfig{}), ClientConfig{})
 		client.lose = 1
-		if _, err := call(t, context.Background(), c, echoMethod, []byte("a")); !errors.Is(err, Unavailable) || !errors.Is(err, errLost) {
+		if _, err := CallOn(t, context.Background(), c, EchoMethod, []byte("a")); !errors.Is(err, Unavailable) || !errors.Is(err, errLost) {
 			t.Errorf("lost: %v", err)
 		}
-		if _, err := call(t, context.Background(), c, echoMethod, []byte("b")); err != nil {
+		if _, err := CallOn(t, context.Background(), c, EchoMethod, []byte("b")); err != nil {
 			t.Errorf("next: %v", err)
 		}
 		// A lost response leaves the call to its deadline, and the server's account right.
 		server.lose = 1
 		ctx, cancel := context.WithTimeout(context.Background(), 1e9)
 		defer cancel()
-		if _, err := call(t, ctx, c, echoMethod, []byte("c")); !errors.Is(err, DeadlineExceeded) {
+		if _, err := CallOn(t, ctx, c, EchoMethod, []byte("c")); !errors.Is(err, DeadlineExceeded) {
 			t.Errorf("lost response: %v", err)
 		}
 	})
@@ -70,10 +70,10 @@ func TestLostRequestFailsItsCallAlone(t *testing.T) {
 
 func TestRefusedSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, client, server := memRPC(t, echoServer(t, ServerConfig{}), ClientConfig{})
+		c, client, server := memRPC(t, EchoServer(t, ServerConfig{}), ClientConfig{})
 		client.refuse = 1
 		req, _ := c.Alloc(1)
-		err := c.Go(&Call{Method: echoMethod, Request: req}, func(*Call) { t.Error("done ran") })
+		err := c.Go(&Call{Method: EchoMethod, Request: req}, func(*Call) { t.Error("done ran") })
 		var e *Error
 		if !errors.Is(err, ResourceExhausted) || !errors.Is(err, ErrQueueFull) || !errors.As(err, &e) || !e.Retryable {
 			t.Errorf("refused request: %v", err)
@@ -84,7 +84,7 @@ func TestRefusedSends(t *testing.T) {
 			left := 20
 			for range left {
 				req, _ := c.Alloc(8)
-				c.Go(&Call{Method: echoMethod, Request: req}, func(call *Call) {
+				c.Go(&Call{Method: EchoMethod, Request: req}, func(call *Call) {
 					if call.Err != nil {
 						t.Errorf("refused response: %v", call.Err)
 					}
@@ -102,7 +102,7 @@ func TestRefusedSends(t *testing.T) {
 		server.refuse = 1 << 30
 		for range 20 {
 			req, _ := c.Alloc(8)
-			c.Go(&Call{Method: echoMethod, Request: req}, func(call *Call) { call.Response.Release() })
+			c.Go(&Call{Method: EchoMethod, Request: req}, func(call *Call) { call.Response.Release() })
 		}
 		synctest.Wait()
 	})
@@ -125,8 +125,8 @@ func TestTCPConnectionKilledInMidCall(t *testing.T) {
 		io.ReadFull(conn, make([]byte, 20))
 		conn.Write([]byte{200, 0, 0, 0, 1, 2, 3}) // the beginning of a message
 	}()
-	c := dial(t, TCP{}, l.Addr().String(), ClientConfig{})
-	_, err = call(t, context.Background(), c, echoMethod, make([]byte, 100))
+	c := DialTo(t, TCP{}, l.Addr().String(), ClientConfig{})
+	_, err = CallOn(t, context.Background(), c, EchoMethod, make([]byte, 100))
 	if !errors.Is(err, Unavailable) {
 		t.Errorf("call: %v", err)
 	}

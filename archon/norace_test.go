@@ -1,5 +1,5 @@
 //go:build !race
 
-package archon
+package archon_test
 
 const raceEnabled = false

@@ -1,6 +1,6 @@
 //go:build race
 
-package archon
+package archon_test
 
 // raceEnabled tells that sync.Pool drops things at random, so that allocations
 // cannot be counted.

@@ -5,14 +5,14 @@ import (
 	"errors"
 	"net"
 	"testing"
-
-	"github.com/byteexpress/byteexpress/be"
-	"github.com/byteexpress/byteexpress/sim"
 )
 
+// What tests of this package and of archon_test share.
+
+// Methods of EchoServer.
 var (
-	echoMethod   = NewMethod("test.Echo")
-	workerMethod = NewMethod("test.EchoOnWorker")
+	EchoMethod   = NewMethod("test.Echo")
+	WorkerMethod = NewMethod("test.EchoOnWorker")
 )
 
 // echo answers with the request's bytes.
@@ -25,50 +25,8 @@ func echo(call *ServerCall) error {
 	return nil
 }
 
-// transport is one end of a transport of a test.
-type transport struct {
-	name   string
-	server Transport
-	client Transport
-}
-
-// eachTransport runs a test over TCP and over ByteExpress on the simulator.
-func eachTransport(t *testing.T, f func(t *testing.T, tr transport)) {
-	t.Run("tcp", func(t *testing.T) { f(t, transport{"tcp", TCP{}, TCP{}}) })
-	t.Run("be", func(t *testing.T) { f(t, simTransport(t)) })
-}
-
-// simTransport gives two nodes on a fabric of their own, which are closed when the
-// test ends.
-func simTransport(t testing.TB) transport {
-	fabric := sim.NewFabric(sim.Config{})
-	return transport{"be", BE{simNode(t, fabric, "sim:server")}, BE{simNode(t, fabric, "sim:client")}}
-}
-
-func simNode(t testing.TB, f *sim.Fabric, name string) *be.Node {
-	t.Helper()
-	dev, err := f.NewDevice(name, sim.DeviceConfig{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rdma, err := dev.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, err := be.NewNode(rdma, be.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := errors.Join(n.Close(), rdma.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return n
-}
-
-// serve serves s on a loopback port until the test ends, and gives its address.
-func serve(t testing.TB, s *Server, tr Transport) string {
+// Serve serves s on a loopback port until the test ends, and gives its address.
+func Serve(t testing.TB, s *Server, tr Transport) string {
 	t.Helper()
 	l, err := tr.Listen("127.0.0.1:0")
 	if err != nil {
@@ -86,8 +44,8 @@ func serve(t testing.TB, s *Server, tr Transport) string {
 	return l.Addr().String()
 }
 
-// dial gives a client that is closed when the test ends.
-func dial(t testing.TB, tr Transport, addr string, cfg ClientConfig) *Client {
+// DialTo gives a client that is closed when the test ends.
+func DialTo(t testing.TB, tr Transport, addr string, cfg ClientConfig) *Client {
 	t.Helper()
 	c, err := Dial(context.Background(), tr, addr, "test", cfg)
 	if err != nil {
@@ -100,24 +58,18 @@ func dial(t testing.TB, tr Transport, addr string, cfg ClientConfig) *Client {
 	return c
 }
 
-// connect serves s and gives a client of it.
-func (tr transport) connect(t testing.TB, s *Server) *Client {
-	t.Helper()
-	return dial(t, tr.client, serve(t, s, tr.server), ClientConfig{})
-}
-
-// echoServer answers test.Echo inline and test.EchoOnWorker on workers.
-func echoServer(t testing.TB, cfg ServerConfig) *Server {
+// EchoServer answers test.Echo inline and test.EchoOnWorker on workers.
+func EchoServer(t testing.TB, cfg ServerConfig) *Server {
 	t.Helper()
 	s := NewServer(cfg)
-	if err := errors.Join(s.HandleInline(echoMethod, echo), s.Handle(workerMethod, echo)); err != nil {
+	if err := errors.Join(s.HandleInline(EchoMethod, echo), s.Handle(WorkerMethod, echo)); err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-// call sends payload and gives a copy of the response.
-func call(t testing.TB, ctx context.Context, c *Client, m Method, payload []byte) ([]byte, error) {
+// CallOn sends payload and gives a copy of the response.
+func CallOn(t testing.TB, ctx context.Context, c *Client, m Method, payload []byte) ([]byte, error) {
 	t.Helper()
 	req, err := c.Alloc(len(payload))
 	if err != nil {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +41,7 @@ func TestStatusesTravel(t *testing.T) {
 					return c.err
 				})
 				client, _, _ := memRPC(t, s, ClientConfig{})
-				_, err := call(t, context.Background(), client, m, nil)
+				_, err := CallOn(t, context.Background(), client, m, nil)
 				var e *Error
 				if err == nil || err.Error() != c.want || !errors.Is(err, c.code) || !errors.As(err, &e) || e.Retryable != c.retryable {
 					t.Errorf("%s: got %v", c.desc, err)
@@ -69,15 +67,15 @@ func TestPanicIsInternal(t *testing.T) {
 		}
 		s.HandleInline(inline, boom)
 		s.Handle(worker, boom)
-		s.HandleInline(echoMethod, echo)
+		s.HandleInline(EchoMethod, echo)
 		c, _, _ := memRPC(t, s, ClientConfig{})
 		for _, m := range []Method{inline, worker} {
-			_, err := call(t, context.Background(), c, m, nil)
+			_, err := CallOn(t, context.Background(), c, m, nil)
 			if !errors.Is(err, Internal) || !strings.Contains(err.Error(), "boom") {
 				t.Errorf("%v: %v", m, err)
 			}
 		}
-		if _, err := call(t, context.Background(), c, echoMethod, nil); err != nil || heard != 2 {
+		if _, err := CallOn(t, context.Background(), c, EchoMethod, nil); err != nil || heard != 2 {
 			t.Errorf("afterwards: %v; %d panics heard of", err, heard)
 		}
 	})
@@ -87,7 +85,7 @@ func TestUnimplemented(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, _ := memRPC(t, NewServer(ServerConfig{}), ClientConfig{})
 		var e *Error
-		if _, err := call(t, context.Background(), c, echoMethod, []byte("x")); !errors.Is(err, Unimplemented) || !errors.As(err, &e) || !e.Retryable {
+		if _, err := CallOn(t, context.Background(), c, EchoMethod, []byte("x")); !errors.Is(err, Unimplemented) || !errors.As(err, &e) || !e.Retryable {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -171,10 +169,10 @@ func TestResponseMemoryLimit(t *testing.T) {
 		})
 		c, _, _ := memRPC(t, s, ClientConfig{})
 		for range 5 { // what was answered does not count any more
-			if got, err := call(t, context.Background(), c, m, []byte{100}); err != nil || len(got) != 1000 {
+			if got, err := CallOn(t, context.Background(), c, m, []byte{100}); err != nil || len(got) != 1000 {
 				t.Errorf("1000 bytes: %d, %v", len(got), err)
 			}
-			if _, err := call(t, context.Background(), c, m, []byte{101}); !errors.Is(err, ResourceExhausted) {
+			if _, err := CallOn(t, context.Background(), c, m, []byte{101}); !errors.Is(err, ResourceExhausted) {
 				t.Errorf("1010 bytes: %v", err)
 			}
 		}
@@ -225,37 +223,4 @@ func TestRegistration(t *testing.T) {
 	if err := s.Serve(context.Background(), l); !errors.Is(err, ErrServerClosed) {
 		t.Errorf("serve after close: %v", err)
 	}
-}
-
-func TestManyGoroutines(t *testing.T) { eachTransport(t, testManyGoroutines) }
-
-func testManyGoroutines(t *testing.T, tr transport) {
-	c := tr.connect(t, echoServer(t, ServerConfig{}))
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("seed %d", seed)
-	var all sync.WaitGroup
-	for g := range 32 {
-		all.Go(func() {
-			rng := rand.New(rand.NewPCG(seed, uint64(g)))
-			for range 100 {
-				payload := make([]byte, rng.IntN(20000))
-				for i := range payload {
-					payload[i] = byte(rng.Uint32())
-				}
-				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-				if rng.IntN(8) == 0 { // some give up at once, or in the middle
-					time.AfterFunc(time.Duration(rng.IntN(200))*time.Microsecond, cancel)
-				}
-				got, err := call(t, ctx, c, []Method{echoMethod, workerMethod}[rng.IntN(2)], payload)
-				if err == nil && string(got) != string(payload) {
-					t.Errorf("response differs")
-				}
-				if err != nil && !errors.Is(err, Canceled) {
-					t.Error(err)
-				}
-				cancel()
-			}
-		})
-	}
-	all.Wait()
 }

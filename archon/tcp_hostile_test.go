@@ -105,8 +105,8 @@ func frame(h header, body int) []byte {
 // TestHostileClients sends what no client of ours does; the server hangs up on each
 // and goes on with the others.
 func TestHostileClients(t *testing.T) {
-	addr := serve(t, echoServer(t, ServerConfig{}), TCP{MaxMessage: 1 << 16, HelloTimeout: 200 * time.Millisecond})
-	good := dial(t, TCP{}, addr, ClientConfig{})
+	addr := Serve(t, EchoServer(t, ServerConfig{}), TCP{MaxMessage: 1 << 16, HelloTimeout: 200 * time.Millisecond})
+	good := DialTo(t, TCP{}, addr, ClientConfig{})
 	greeting := appendHello(nil, hello{max: 1 << 20, service: "x"})
 	for _, c := range []struct {
 		desc string
@@ -132,7 +132,7 @@ func TestHostileClients(t *testing.T) {
 			t.Errorf("%s: the server did not hang up", c.desc)
 		}
 		conn.Close()
-		if _, err := call(t, context.Background(), good, echoMethod, []byte("still there?")); err != nil {
+		if _, err := CallOn(t, context.Background(), good, EchoMethod, []byte("still there?")); err != nil {
 			t.Fatalf("%s: another client's call: %v", c.desc, err)
 		}
 	}
