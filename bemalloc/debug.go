@@ -34,6 +34,10 @@ const (
 	guardByte  = 0xA5
 	guardBytes = objAlign
 	siteFrames = 8
+	ownFrames  = 4 // at most this many of a stack's frames are the pool's own
+
+	// ownPrefix starts the names of the pool's methods, which a stack leaves out.
+	ownPrefix = "github.com/byteexpress/byteexpress/bemalloc.(*"
 )
 
 // fromEnv adds what BEMALLOC_DEBUG names.
@@ -80,7 +84,8 @@ func (e *CorruptError) Error() string {
 	return s
 }
 
-type site [siteFrames]uintptr
+// site is the stack of a call into the pool, innermost frame first.
+type site [siteFrames + ownFrames]uintptr
 
 // debugger wraps allocation and free with the checks. Its methods work on nil.
 type debugger struct {
@@ -266,10 +271,10 @@ func (d *debugger) sites() []LeakSite {
 	return all
 }
 
-// here gives the stack of the caller of Alloc or Free.
+// here gives the stack of the caller of the pool.
 func here() (s site) {
-	const inside = 4 // Callers, here, debugger.alloc or free, Pool.alloc or free
-	runtime.Callers(inside, s[:])
+	const skip = 3 // Callers, here, and its caller
+	runtime.Callers(skip, s[:])
 	return s
 }
 
@@ -278,16 +283,16 @@ func (s site) frames() (lines []string) {
 	for n < len(s) && s[n] != 0 {
 		n++
 	}
-	if n == 0 {
-		return nil
-	}
-	for it := runtime.CallersFrames(s[:n]); ; {
+	for it := runtime.CallersFrames(s[:n]); n > 0; {
 		f, more := it.Next()
-		lines = append(lines, fmt.Sprintf("%s %s:%d", f.Function, f.File, f.Line))
-		if !more {
-			return lines
+		if len(lines) > 0 || !strings.HasPrefix(f.Function, ownPrefix) {
+			lines = append(lines, fmt.Sprintf("%s %s:%d", f.Function, f.File, f.Line))
+		}
+		if !more || len(lines) == siteFrames {
+			break
 		}
 	}
+	return lines
 }
 
 func fill(b []byte, v byte) {
