@@ -25,8 +25,12 @@ func CheckTests(t *Tree) (vs []Violation) {
 				if !f.Test && library(f) && !slices.Contains(starts, f.Dir) {
 					starts = append(starts, f.Dir)
 				}
-			case *ast.SelectorExpr:
-				if x, ok := n.X.(*ast.Ident); ok && f.Test && x.Name == "b" && n.Sel.Name == "N" {
+			case *ast.RangeStmt:
+				if f.Test && isBN(n.X) {
+					vs = append(vs, t.at(n.Pos(), "tests", "run benchmarks by b.Loop, not b.N"))
+				}
+			case *ast.ForStmt:
+				if cond, ok := n.Cond.(*ast.BinaryExpr); ok && f.Test && isBN(cond.Y) {
 					vs = append(vs, t.at(n.Pos(), "tests", "run benchmarks by b.Loop, not b.N"))
 				}
 			}
@@ -39,4 +43,14 @@ func CheckTests(t *Tree) (vs []Violation) {
 		}
 	}
 	return vs
+}
+
+// isBN reports whether an expression is b.N.
+func isBN(x ast.Expr) bool {
+	sel, ok := x.(*ast.SelectorExpr)
+	if !ok || sel.Sel.Name != "N" {
+		return false
+	}
+	id, ok := sel.X.(*ast.Ident)
+	return ok && id.Name == "b"
 }

@@ -7,4 +7,7 @@ func Example() {}
 func Benchmark(b *testing.B) {
 	for range b.N {
 	}
+	for i := 0; i < b.N; i++ {
+	}
+	_ = b.N // how often it ran: fine
 }
