@@ -82,7 +82,7 @@ func (d *Device) SetPortState(port int, s verbs.PortState) {
 
 // SetGIDs replaces a port's GID table, with the event. Peers reach the new GIDs
 // only.
-func (d *Device) SetGIDs(port int, gids []nic.GID) {
+func (d *Device) SetGIDs(port int, gids []GID) {
 	d.node.control(func() { d.node.nic.SetGIDs(port, gids) })
 	f := d.fabric
 	f.mu.Lock()

@@ -13,6 +13,15 @@ import (
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
+// Port is a port of a device's configuration.
+type Port = nic.Port
+
+// GID is an entry of a port's GID table.
+type GID = nic.GID
+
+// Stats counts what a NIC did.
+type Stats = nic.Stats
+
 // DeviceConfig is what a NIC is made of. The zero value takes every default. It is
 // not changed after NewDevice.
 type DeviceConfig struct {
@@ -20,7 +29,7 @@ type DeviceConfig struct {
 	// of 4096 and two RoCE v2 GIDs, link-local at index 0 and IPv4-mapped at 1. In a
 	// given port, zero fields take these defaults, one by one; without GIDs it has
 	// those two.
-	Ports []nic.Port
+	Ports []Port
 	// Limits of the NIC; zero fields take the default (DefaultAttr).
 	Limits verbs.DeviceAttr
 	// Memlock bounds the bytes of registered memory and completion queues, as
@@ -160,7 +169,7 @@ func netDev(port int) string { return "sim" + string(rune('0'+port-1)) }
 func (d *Device) Info() verbs.DeviceInfo { return d.info }
 
 // Stats gives the NIC's counters.
-func (d *Device) Stats() nic.Stats {
+func (d *Device) Stats() Stats {
 	d.node.mu.Lock()
 	defer d.node.mu.Unlock()
 	return d.node.nic.Stats()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -210,4 +211,13 @@ func seed(t testing.TB) uint64 {
 	}
 	t.Logf("SIM_SEED=%d", s)
 	return s
+}
+
+func wantText(t testing.TB, err error, parts ...string) {
+	t.Helper()
+	for _, p := range parts {
+		if err == nil || !strings.Contains(err.Error(), p) {
+			t.Errorf("error %q lacks %q", err, p)
+		}
+	}
 }

@@ -1,0 +1,144 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/sim"
+)
+
+// pending reports whether a Wait would return at once, and uses that up.
+func (e *end) pending() bool {
+	e.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
+	defer cancel()
+	err := e.cq.Wait(ctx)
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		e.t.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestArmAndWait(t *testing.T) {
+	a, b, _ := newPair(t, sim.Config{}, options{})
+	msg := func(flags qp.SendFlags) {
+		t.Helper()
+		b.recv(1, 0, 64)
+		a.send(qp.SendWR{Opcode: qp.Send, Flags: flags, SGEs: a.sge(0, 8)})
+	}
+	poll := func(want int) {
+		t.Helper()
+		if n, err := b.cq.Poll(b.got[:]); n != want || err != nil {
+			t.Fatalf("poll: %d, %v, want %d", n, err, want)
+		}
+	}
+	if b.pending() {
+		t.Fatal("event before any arm")
+	}
+	msg(0)
+	if b.pending() {
+		t.Fatal("event of a queue that is not armed")
+	}
+	check(t, b.cq.Arm(false))
+	if b.pending() {
+		t.Fatal("event for a completion that was there before the arm")
+	}
+	poll(1)
+	msg(0)
+	msg(0)
+	if !b.pending() || b.pending() {
+		t.Fatal("want one event of one arm")
+	}
+	poll(2)
+	check(t, b.cq.Arm(true))
+	msg(0)
+	if b.pending() {
+		t.Fatal("unsolicited event")
+	}
+	msg(qp.Solicited)
+	if !b.pending() {
+		t.Fatal("no event of a solicited message")
+	}
+	b.cq.Wake()
+	b.cq.Wake()
+	if !b.pending() || b.pending() {
+		t.Fatal("Wakes before Wait are one")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := b.cq.Wait(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("wait with a cancelled context: %v", err)
+	}
+}
+
+// TestWakeups has a waiter and three kinds of causes at once; each cause must
+// end a Wait.
+func TestWakeups(t *testing.T) {
+	a, b, _ := newPair(t, sim.Config{}, options{})
+	const rounds = 3000
+	done := make(chan error, 1)
+	taken := make(chan struct{}, 1)
+	go func() {
+		for range rounds {
+			n, err := pollWait(t.Context(), b)
+			if err != nil || n != 1 || b.got[0].Status != cq.Success {
+				done <- errors.Join(err, b.got[0].Err())
+				return
+			}
+			taken <- struct{}{}
+		}
+		done <- nil
+	}()
+	wake := make(chan struct{})
+	go func() { // spurious ones do no harm
+		for {
+			select {
+			case <-wake:
+				return
+			default:
+				b.cq.Wake()
+			}
+		}
+	}()
+	for i := range rounds {
+		b.recv(uint64(i), 0, 64)
+		a.send(qp.SendWR{Opcode: qp.Send, Flags: qp.Signaled, SGEs: a.sge(0, 8)})
+		select {
+		case <-taken:
+		case <-time.After(20 * time.Second):
+			t.Fatal("lost wake-up")
+		}
+		a.next()
+	}
+	close(wake)
+	check(t, <-done)
+}
+
+func TestWaitEndsWithClose(t *testing.T) {
+	f := sim.NewFabric(sim.Config{})
+	o := options{}
+	o.fill()
+	e := newEnd(t, must[*sim.Device](t)(f.NewDevice("a", sim.DeviceConfig{})), &o)
+	done := make(chan error)
+	go func() { done <- e.cq.Wait(context.Background()) }()
+	if err := e.cq.Close(); err == nil {
+		t.Fatal("closed a queue that a queue pair uses")
+	}
+	check(t, e.qp.Close())
+	check(t, e.cq.Close())
+	if err := <-done; !errors.Is(err, cq.ErrClosed) {
+		t.Fatalf("wait: %v", err)
+	}
+	if _, err := e.cq.Poll(e.got[:]); !errors.Is(err, cq.ErrClosed) {
+		t.Fatalf("poll: %v", err)
+	}
+	if err := e.cq.Arm(false); !errors.Is(err, cq.ErrClosed) {
+		t.Fatalf("arm: %v", err)
+	}
+	e.close() // closing twice is no error
+	check(t, f.Close())
+}
