@@ -33,7 +33,6 @@ func putSend(e []byte, w *qp.SendWR, signalAll bool) {
 		sendWRRdmaRemoteAddr.Put(e, w.RemoteAddr)
 		sendWRRdmaRkey.Put(e, uint32(w.RKey))
 	case qp.CompareSwap:
-		iova = w.RemoteAddr
 		sendWRSwap.Put(e, w.Swap)
 		fallthrough
 	case qp.FetchAdd:

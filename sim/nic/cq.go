@@ -48,8 +48,7 @@ type CQ struct {
 	nic    *NIC
 	users  int // queue ends that use it
 	held   []entry
-	passed int // receive completions that overtook the held ones
-	event  bool
+	passed int   // receive completions that overtook the held ones
 	seen   index // NIC's copy of head
 	inList bool
 	qps    []*QP

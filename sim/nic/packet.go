@@ -112,7 +112,7 @@ const (
 	synNak     Syndrome = 0x60 // | code
 	synKind    Syndrome = 0x60
 	synDetail  Syndrome = 0x1f
-	nakPSN              = synNak | 0 // PSN sequence error
+	nakPSN              = synNak     // PSN sequence error
 	nakInvalid          = synNak | 1 // invalid request
 	nakAccess           = synNak | 2 // remote access error
 	nakRemote           = synNak | 3 // remote operational error

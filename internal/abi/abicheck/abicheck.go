@@ -132,7 +132,7 @@ func (t *Tables) spec(v *ast.ValueSpec) error {
 	}
 	f, ok := t.fields[cname]
 	if !ok {
-		return fmt.Errorf("C has no %q", cname)
+		return fmt.Errorf("no %q in C", cname)
 	}
 	if !strings.Contains(cname, ".") {
 		if int(got) != f[1] {

@@ -20,7 +20,7 @@ func TestCheckFails(t *testing.T) {
 		{"a abi.U64 = 16 // s.start", "offset of s.start is 8"},
 		{"a abi.U32 = 8 // s.start", "has 8 bytes"},
 		{"a = 8 // s.start", "needs a type"},
-		{"a = 9 // OTHER", "C has no"},
+		{"a = 9 // OTHER", "in C"},
 		{"a = 9", "C name"},
 		{"a = 4 + 5 // CMD", "must be a number"},
 	} {
