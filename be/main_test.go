@@ -124,3 +124,13 @@ func check(t testing.TB, b []byte, size int, seed byte) {
 		}
 	}
 }
+
+// eventually waits until a condition holds that only needs others to go on.
+func eventually(t testing.TB, what string, f func() bool) {
+	t.Helper()
+	for ctx := limit(t); !f(); time.Sleep(time.Millisecond) {
+		if ctx.Err() != nil {
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}
