@@ -39,15 +39,13 @@ const closedBit = 1 << 63
 // not fit goes to an overflow list under a mutex, and everything after it too,
 // until the worker took the list: so order is kept and nobody waits.
 type ring struct {
-	cells [ringSize]cell
-	_     [64]byte
-	tail  atomic.Uint64
-	_     [64]byte
-	head  uint64        // the worker's
-	spilt atomic.Uint64 // commands in the overflow list, or being run from it
-	// running is the worker's: the command at f, here because a local one would be
-	// allocated for each call of f.
-	running command
+	cells   [ringSize]cell
+	_       [64]byte
+	tail    atomic.Uint64
+	_       [64]byte
+	head    uint64        // the worker's
+	running command       // the worker's: a copy, so that its cell is free
+	spilt   atomic.Uint64 // commands in the overflow list, or being run from it
 
 	mu       sync.Mutex
 	overflow []command
@@ -130,6 +128,7 @@ func (r *ring) run(limit int, f func(*command)) (n int) {
 		r.head++
 		f(&r.running)
 	}
+	r.running = command{}
 	for i := range list {
 		f(&list[i])
 	}

@@ -1,0 +1,57 @@
+package be_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/byteexpress/byteexpress/be"
+)
+
+// TestSteadyStateAllocatesNothing: sending and receiving, eager and large, by
+// Send and Recv and by Post and callback.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	p := newPair(t, be.Config{})
+	server, client := p.connect(t, "allocs")
+	ctx := context.Background()
+	canceled, cancel := context.WithCancel(ctx)
+	defer cancel()
+	posted := make(chan error, 1)
+	done := func(err error) { posted <- err }
+	for _, size := range []int{0, 64, 8192, 100000, 1 << 20} {
+		b := alloc(t, p.nodes[1], size, 1)
+		for name, send := range map[string]func() error{
+			"Send":             func() error { return client.Send(ctx, b) },
+			"Send with cancel": func() error { return client.Send(canceled, b) },
+			"Post": func() error {
+				if err := client.Post(b, done); err != nil {
+					return err
+				}
+				return <-posted
+			},
+		} {
+			t.Run(fmt.Sprintf("%s %d", name, size), func(t *testing.T) {
+				op := func() {
+					if err := send(); err != nil {
+						t.Fatal(err)
+					}
+					m, err := server.Recv(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					p.nodes[0].Free(m)
+				}
+				for range 300 { // rings grow, pools fill
+					op()
+				}
+				if n := testing.AllocsPerRun(500, op); n != 0 {
+					t.Errorf("%v allocations a message", n)
+				}
+			})
+		}
+		p.nodes[1].Free(b)
+	}
+}

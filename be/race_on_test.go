@@ -1,0 +1,5 @@
+//go:build race
+
+package be_test
+
+const raceEnabled = true
