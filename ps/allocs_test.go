@@ -1,17 +1,21 @@
-package ps
+package ps_test
 
 import (
 	"context"
 	"testing"
 	"time"
+
+	"github.com/byteexpress/byteexpress/ps"
 )
 
 // TestSteadyUseDoesNotAllocate runs client and servers in this process, so both count.
-func TestSteadyUseDoesNotAllocate(t *testing.T) {
+func TestSteadyUseDoesNotAllocate(t *testing.T) { eachTransport(t, testSteadyUseDoesNotAllocate) }
+
+func testSteadyUseDoesNotAllocate(t *testing.T, tr transport) {
 	if raceEnabled {
 		t.Skip("sync.Pool drops things at random under the race detector")
 	}
-	_, c := startTCP(t, 3, Config{Dim: 16, LearningRate: 0.5})
+	_, c := tr.start(t, 3, ps.Config{Dim: 16, LearningRate: 0.5})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
 	keys, gradients := keyRange(300), make([]float32, 300*16)

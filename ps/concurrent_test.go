@@ -1,18 +1,22 @@
-package ps
+package ps_test
 
 import (
 	"context"
 	"sync"
 	"testing"
+
+	"github.com/byteexpress/byteexpress/ps"
 )
 
 // TestRowsAreNeverTorn pushes the same gradient to all values of all rows, so that in
 // every state all values of one shard's rows are equal, from many goroutines; readers
 // look for rows that are not.
-func TestRowsAreNeverTorn(t *testing.T) {
+func TestRowsAreNeverTorn(t *testing.T) { eachTransport(t, testRowsAreNeverTorn) }
+
+func testRowsAreNeverTorn(t *testing.T, tr transport) {
 	const dim, pushers, pushes = 32, 8, 50
 	keys := keyRange(40)
-	_, c := startTCP(t, 3, Config{Dim: dim, LearningRate: 1})
+	_, c := tr.start(t, 3, ps.Config{Dim: dim, LearningRate: 1})
 	gradients := make([]float32, len(keys)*dim)
 	for i := range gradients {
 		gradients[i] = -1
@@ -38,7 +42,7 @@ func TestRowsAreNeverTorn(t *testing.T) {
 		defer f.Release()
 		first := map[int]float32{}
 		for i, key := range keys {
-			row, shard := f.Row(i), ShardOf(key, c.Shards())
+			row, shard := f.Row(i), ps.ShardOf(key, c.Shards())
 			if _, ok := first[shard]; !ok {
 				first[shard] = row[0]
 			}

@@ -1,5 +1,5 @@
 //go:build !race
 
-package ps
+package ps_test
 
 const raceEnabled = false

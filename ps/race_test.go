@@ -1,6 +1,6 @@
 //go:build race
 
-package ps
+package ps_test
 
 // raceEnabled tells that sync.Pool drops things at random, so that allocations
 // cannot be counted.

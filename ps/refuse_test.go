@@ -1,4 +1,4 @@
-package ps
+package ps_test
 
 import (
 	"context"
@@ -8,14 +8,17 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/archon"
+	"github.com/byteexpress/byteexpress/ps"
 )
 
-func TestWrongDimensionAndShards(t *testing.T) {
+func TestWrongDimensionAndShards(t *testing.T) { eachTransport(t, testWrongDimensionAndShards) }
+
+func testWrongDimensionAndShards(t *testing.T, tr transport) {
 	ctx := context.Background()
-	cfg := Config{Dim: 4, Shards: 2}
-	_, addr0 := serveTCP(t, cfg)
+	cfg := ps.Config{Dim: 4, Shards: 2}
+	_, addr0 := tr.serve(t, cfg)
 	cfg.Shard = 1
-	_, addr1 := serveTCP(t, cfg)
+	_, addr1 := tr.serve(t, cfg)
 	for _, c := range []struct {
 		desc  string
 		dim   int
@@ -27,7 +30,7 @@ func TestWrongDimensionAndShards(t *testing.T) {
 		{"one too many", 4, []string{addr0, addr1, addr1}, archon.FailedPrecondition},
 		{"in wrong order", 4, []string{addr1, addr0}, archon.FailedPrecondition},
 	} {
-		client, err := Dial(ctx, archon.TCP{}, c.dim, c.addrs)
+		client, err := ps.Dial(ctx, tr.client, c.dim, c.addrs)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,9 +45,11 @@ func TestWrongDimensionAndShards(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestRefusals(t *testing.T) { eachTransport(t, testRefusals) }
+
+func testRefusals(t *testing.T, tr transport) {
 	ctx := context.Background()
-	shards, c := startTCP(t, 1, Config{Dim: 2, LearningRate: 1, MaxRows: 3, MaxKeys: 5})
+	shards, c := tr.start(t, 1, ps.Config{Dim: 2, LearningRate: 1, MaxRows: 3, MaxKeys: 5})
 	for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))} {
 		if err := c.Push(ctx, []uint64{1, 2}, []float32{1, 1, 1, bad}); !errors.Is(err, archon.InvalidArgument) {
 			t.Errorf("push of %v: %v", bad, err)
@@ -87,24 +92,26 @@ func TestRefusals(t *testing.T) {
 
 func TestBadConfigs(t *testing.T) {
 	nan := float32(math.NaN())
-	for _, cfg := range []Config{
-		{}, {Dim: -1}, {Dim: maxDim + 1}, {Dim: 1, Shard: 1}, {Dim: 1, Shard: -1, Shards: 2}, {Dim: 1, Shards: -1}, {Dim: 1, MaxRows: -1},
+	for _, cfg := range []ps.Config{
+		{}, {Dim: -1}, {Dim: 1<<16 + 1}, {Dim: 1, Shard: 1}, {Dim: 1, Shard: -1, Shards: 2}, {Dim: 1, Shards: -1}, {Dim: 1, MaxRows: -1},
 		{Dim: 1, MaxKeys: -1}, {Dim: 1, LearningRate: nan}, {Dim: 1, InitialScale: float32(math.Inf(1))},
 	} {
-		if _, err := NewShard(cfg); err == nil {
+		if _, err := ps.NewShard(cfg); err == nil {
 			t.Errorf("%+v was taken", cfg)
 		}
 	}
-	if _, err := NewClient(0, nil); err == nil {
+	if _, err := ps.NewClient(0, nil); err == nil {
 		t.Error("a client of rows without values")
 	}
-	if _, err := NewClient(1, nil); err == nil {
+	if _, err := ps.NewClient(1, nil); err == nil {
 		t.Error("a client without shards")
 	}
 }
 
-func TestDeadlinesAndCloses(t *testing.T) {
-	_, c := startTCP(t, 2, Config{Dim: 2})
+func TestDeadlinesAndCloses(t *testing.T) { eachTransport(t, testDeadlinesAndCloses) }
+
+func testDeadlinesAndCloses(t *testing.T, tr transport) {
+	_, c := tr.start(t, 2, ps.Config{Dim: 2})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	if _, err := c.Fetch(ctx, keyRange(3)); !errors.Is(err, context.Canceled) {
@@ -115,9 +122,9 @@ func TestDeadlinesAndCloses(t *testing.T) {
 	if err := c.Push(ctx, keyRange(1), make([]float32, 2)); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("late push: %v", err)
 	}
-	f := &FetchCall{Keys: keyRange(10), Timeout: -1}
+	f := &ps.FetchCall{Keys: keyRange(10), Timeout: -1}
 	ended := make(chan error, 1)
-	c.GoFetch(f, func(f *FetchCall) { ended <- f.Err })
+	c.GoFetch(f, func(f *ps.FetchCall) { ended <- f.Err })
 	if err := <-ended; !errors.Is(err, archon.DeadlineExceeded) {
 		t.Errorf("fetch with no time: %v", err)
 	}
@@ -125,33 +132,4 @@ func TestDeadlinesAndCloses(t *testing.T) {
 	if _, err := c.Fetch(context.Background(), keyRange(3)); !errors.Is(err, archon.Unavailable) {
 		t.Errorf("fetch of a closed client: %v", err)
 	}
-}
-
-// FuzzRequest: a request that is taken has the length that its header says.
-func FuzzRequest(f *testing.F) {
-	b := make([]byte, requestHeader+8+8)
-	putRequestHeader(b, 1, 2, 1, 3)
-	f.Add(b, true)
-	f.Add(b[:requestHeader+8], false)
-	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0}, true)
-	cfg := Config{Dim: 2, Shard: 1, Shards: 3, MaxKeys: math.MaxInt32}
-	f.Fuzz(func(t *testing.T, b []byte, push bool) {
-		r, err := parseRequest(b, &cfg, push)
-		if err != nil {
-			if archon.CodeOf(err) == archon.Unknown {
-				t.Errorf("error without a code: %v", err)
-			}
-			return
-		}
-		gradients := 0
-		if push {
-			gradients = 8 * r.count
-		}
-		if len(r.keys) != 8*r.count || len(r.gradients) != gradients || requestHeader+len(r.keys)+gradients != len(b) {
-			t.Errorf("%d keys in %d bytes, %d bytes of gradients, of %d", r.count, len(r.keys), len(r.gradients), len(b))
-		}
-		for i := range r.count {
-			r.key(i)
-		}
-	})
 }

@@ -91,3 +91,15 @@ func TestFloatsTravelLittleEndian(t *testing.T) {
 		t.Errorf("in place: %v", view)
 	}
 }
+
+func sameBits(a, b []float32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if math.Float32bits(a[i]) != math.Float32bits(b[i]) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,4 +1,4 @@
-package ps
+package ps_test
 
 import (
 	"context"
@@ -9,49 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/byteexpress/byteexpress/archon"
+	"github.com/byteexpress/byteexpress/ps"
 )
-
-// startTCP serves shards of a table over loopback TCP until the test ends, and gives
-// them and a client.
-func startTCP(t testing.TB, shards int, cfg Config) ([]*Shard, *Client) {
-	t.Helper()
-	all, addrs := make([]*Shard, shards), make([]string, shards)
-	for i := range all {
-		cfg.Shard, cfg.Shards = i, shards
-		all[i], addrs[i] = serveTCP(t, cfg)
-	}
-	c, err := Dial(context.Background(), archon.TCP{}, cfg.Dim, addrs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { c.Close() })
-	return all, c
-}
-
-func serveTCP(t testing.TB, cfg Config) (*Shard, string) {
-	t.Helper()
-	s, err := NewShard(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	srv := archon.NewServer(archon.ServerConfig{})
-	if err := s.Register(srv); err != nil {
-		t.Fatal(err)
-	}
-	l, err := archon.TCP{}.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(context.Background(), l) }()
-	t.Cleanup(func() {
-		srv.Close()
-		l.Close()
-		<-served
-	})
-	return s, l.Addr().String()
-}
 
 // seededRand gives a source whose seed is printed, and taken from PS_SEED if set.
 func seededRand(t testing.TB) *rand.Rand {
@@ -69,7 +28,7 @@ func seededRand(t testing.TB) *rand.Rand {
 
 // model is what the server must hold: a plain map.
 type model struct {
-	cfg  Config
+	cfg  ps.Config
 	rows map[uint64][]float32
 }
 
@@ -79,7 +38,7 @@ func (m *model) row(key uint64) []float32 {
 	}
 	r := make([]float32, m.cfg.Dim)
 	for i := range r {
-		r[i] = InitialValue(m.cfg.Seed, key, i, m.cfg.InitialScale)
+		r[i] = ps.InitialValue(m.cfg.Seed, key, i, m.cfg.InitialScale)
 	}
 	return r
 }
@@ -108,18 +67,20 @@ func sameBits(a, b []float32) bool {
 }
 
 func TestServerAgreesWithModel(t *testing.T) {
-	for _, shards := range []int{1, 3} {
-		for _, dim := range []int{1, 7, 64} {
-			cfg := Config{Dim: dim, LearningRate: 0.1, Seed: 42, InitialScale: 0.05}
-			rng := seededRand(t)
-			_, c := startTCP(t, shards, cfg)
-			checkAgainstModel(t, c, cfg, rng)
+	eachTransport(t, func(t *testing.T, tr transport) {
+		for _, shards := range []int{1, 3} {
+			for _, dim := range []int{1, 7, 64} {
+				cfg := ps.Config{Dim: dim, LearningRate: 0.1, Seed: 42, InitialScale: 0.05}
+				rng := seededRand(t)
+				_, c := tr.start(t, shards, cfg)
+				checkAgainstModel(t, c, cfg, rng)
+			}
 		}
-	}
+	})
 }
 
 // checkAgainstModel runs random requests and compares every row fetched.
-func checkAgainstModel(t *testing.T, c *Client, cfg Config, rng *rand.Rand) {
+func checkAgainstModel(t *testing.T, c *ps.Client, cfg ps.Config, rng *rand.Rand) {
 	t.Helper()
 	m := &model{cfg: cfg, rows: map[uint64][]float32{}}
 	ctx := context.Background()

@@ -1,0 +1,37 @@
+package ps
+
+import (
+	"math"
+	"testing"
+
+	"github.com/byteexpress/byteexpress/archon"
+)
+
+// FuzzRequest: a request that is taken has the length that its header says.
+func FuzzRequest(f *testing.F) {
+	b := make([]byte, requestHeader+8+8)
+	putRequestHeader(b, 1, 2, 1, 3)
+	f.Add(b, true)
+	f.Add(b[:requestHeader+8], false)
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0}, true)
+	cfg := Config{Dim: 2, Shard: 1, Shards: 3, MaxKeys: math.MaxInt32}
+	f.Fuzz(func(t *testing.T, b []byte, push bool) {
+		r, err := parseRequest(b, &cfg, push)
+		if err != nil {
+			if archon.CodeOf(err) == archon.Unknown {
+				t.Errorf("error without a code: %v", err)
+			}
+			return
+		}
+		gradients := 0
+		if push {
+			gradients = 8 * r.count
+		}
+		if len(r.keys) != 8*r.count || len(r.gradients) != gradients || requestHeader+len(r.keys)+gradients != len(b) {
+			t.Errorf("%d keys in %d bytes, %d bytes of gradients, of %d", r.count, len(r.keys), len(r.gradients), len(b))
+		}
+		for i := range r.count {
+			r.key(i)
+		}
+	})
+}
