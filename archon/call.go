@@ -179,15 +179,18 @@ func contextError(err error) *Error {
 	return &Error{Code: Canceled, Message: "given up by the caller", Cause: err}
 }
 
-// Cancel ends a call of Go with err, unless it is over, and tells the server. done
-// has run, or runs on another goroutine, when Cancel returns.
+// Cancel ends a call of Go with err, unless it is over, and tells the server, which
+// knows of passed deadlines by itself. done has run, or runs on another goroutine,
+// when Cancel returns.
 func (c *Client) Cancel(call *Call, err error) {
 	c.mu.Lock()
 	id := call.id
 	mine := c.calls.has(id, call) && c.calls.take(id) != nil
 	c.mu.Unlock()
 	if mine {
-		c.tellCanceled(id)
+		if CodeOf(err) != DeadlineExceeded {
+			c.tellCanceled(id)
+		}
 		call.finish(Response{}, err)
 	}
 }
