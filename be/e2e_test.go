@@ -6,11 +6,17 @@ import (
 	"github.com/byteexpress/byteexpress/be"
 )
 
+// sizes around every border: of packets, of eager messages, of fragments.
+var sizes = []int{0, 1, 63, 64, 4095, 8191, 8192, 8193, 65535, 65536, 65537, 1 << 20, 1<<20 + 1}
+
 func TestSizes(t *testing.T) {
-	p := newPair(t, be.Config{})
+	bothWays(t, newPair(t, be.Config{}), append(sizes, 64<<20))
+}
+
+// bothWays sends a message of each size to and fro and checks its bytes.
+func bothWays(t *testing.T, p *pair, sizes []int) {
 	server, client := p.connect(t, "sizes")
 	ctx := limit(t)
-	sizes := []int{0, 1, 63, 64, 4095, 8191, 8192, 8193, 65535, 65536, 65537, 1 << 20, 1<<20 + 1, 64 << 20}
 	for i, size := range sizes {
 		for _, way := range []struct {
 			from, to     *be.Socket

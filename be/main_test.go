@@ -10,6 +10,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/sim"
+	"github.com/byteexpress/byteexpress/verbs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -47,6 +48,12 @@ func newNode(t testing.TB, f *sim.Fabric, name string, cfg be.Config) (*sim.Devi
 	if err != nil {
 		t.Fatal(err)
 	}
+	return dev, nodeOn(t, dev, cfg)
+}
+
+// nodeOn makes a node on a device of any kind.
+func nodeOn(t testing.TB, dev verbs.Device, cfg be.Config) *be.Node {
+	t.Helper()
 	ctx, err := dev.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +70,7 @@ func newNode(t testing.TB, f *sim.Fabric, name string, cfg be.Config) (*sim.Devi
 			t.Errorf("close context: %v", err)
 		}
 	})
-	return dev, n
+	return n
 }
 
 // limit is a context for anything that must not hang.
