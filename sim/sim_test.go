@@ -91,11 +91,16 @@ func newEnd(t testing.TB, d verbs.Device, o *options) *end {
 	e.ctx = must[verbs.Context](t)(d.Open())
 	e.pd = must[verbs.PD](t)(e.ctx.AllocPD())
 	e.cq = must[cq.CQ](t)(e.ctx.CreateCQ(verbs.CQConfig{Entries: o.cqe}))
-	e.qp = must[qp.QP](t)(e.pd.CreateQP(verbs.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, Caps: o.caps, SigAll: o.sigAll}))
+	e.qp = newQPOf(t, e, o)
 	e.buf = make([]byte, o.buf)
 	e.reg = must[mr.Region](t)(e.pd.Register(e.buf, o.access))
 	e.path = o.path
 	return e
+}
+
+func newQPOf(t testing.TB, e *end, o *options) qp.QP {
+	t.Helper()
+	return must[qp.QP](t)(e.pd.CreateQP(verbs.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, Caps: o.caps, SigAll: o.sigAll}))
 }
 
 // connect joins two ends.
