@@ -60,45 +60,59 @@ func (c *Client) Go(call *Call, done func(*Call)) error {
 	if raw == nil {
 		return errNoBuffer
 	}
+	err := c.begin(call, raw, done)
+	if err != nil {
+		c.sock.Free(raw)
+	}
+	return err
+}
+
+// begin is Go with the request apart; with an error, raw stays the caller's.
+func (c *Client) begin(call *Call, raw []byte, done func(*Call)) error {
 	h := header{kind: kindRequest, payload: uint32(len(raw) - HeaderSize), method: call.Method.id, timeout: call.Timeout}
 	call.Response, call.Err, call.done = Response{}, nil, done
 	var now, deadline time.Duration
 	if call.Timeout != 0 {
 		if call.Timeout < 0 {
-			c.sock.Free(raw)
 			return errDeadline
 		}
 		now = time.Since(c.start)
 		deadline = now + call.Timeout
 	}
-	c.mu.Lock()
-	err := c.err
-	if err == nil {
-		var ok bool
-		if h.id, ok = c.calls.add(call, deadline); !ok {
-			err = errMaxCalls
-		} else if deadline != 0 {
-			c.arm(now, deadline)
-		}
-		call.id = h.id
-	}
-	c.mu.Unlock()
-	if err != nil {
-		c.sock.Free(raw)
+	if err := c.list(call, &h, now, deadline); err != nil {
 		return err
 	}
 	// The call may be over at any moment from here on: it is not touched any more.
 	h.put(raw)
 	s := c.sends.Get().(*clientSend)
 	s.raw, s.id = raw, h.id
-	if err := c.sock.Post(raw, s.fn); err != nil {
-		c.sends.Put(s)
-		c.sock.Free(raw)
-		if c.take(h.id) == nil {
-			return nil // its done has run, or runs
-		}
-		return postError(err)
+	err := c.sock.Post(raw, s.fn)
+	if err == nil {
+		return nil
 	}
+	c.sends.Put(s)
+	if c.take(h.id) == nil { // its done has run, or runs
+		c.sock.Free(raw)
+		return nil
+	}
+	return postError(err)
+}
+
+// list gives the call its id and makes it outstanding.
+func (c *Client) list(call *Call, h *header, now, deadline time.Duration) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return c.err
+	}
+	id, ok := c.calls.add(call, deadline)
+	if !ok {
+		return errMaxCalls
+	}
+	if deadline != 0 {
+		c.arm(now, deadline)
+	}
+	call.id, h.id = id, id
 	return nil
 }
 
@@ -140,24 +154,18 @@ func (s *clientSend) sent(err error) {
 func wakeCaller(call *Call) { call.wake <- struct{}{} }
 
 // Call runs one call and waits for its response, which the caller releases. ctx's
-// deadline travels to the server, and its cancellation too. The request buffer is
-// gone whatever happens. It must not be used in a callback.
+// deadline travels to the server, and its cancellation too. When the connection has
+// all its calls outstanding, or its send queue is full, Call waits. The request
+// buffer is gone whatever happens. It must not be used in a callback.
 func (c *Client) Call(ctx context.Context, m Method, request Buf) (Response, error) {
-	timeout := time.Duration(0)
-	if deadline, ok := ctx.Deadline(); ok {
-		timeout = time.Until(deadline)
-		if timeout == 0 {
-			timeout = -1
-		}
-	}
-	if err := ctx.Err(); err != nil {
-		c.Free(request)
-		return Response{}, contextError(err)
+	if request.raw == nil {
+		return Response{}, errNoBuffer
 	}
 	call := c.waits.Get().(*Call)
-	call.Method, call.Request, call.Timeout = m, request, timeout
-	if err := c.Go(call, wakeCaller); err != nil {
-		c.waits.Put(call)
+	defer c.waits.Put(call)
+	call.Method = m
+	if err := c.beginWhenFree(ctx, call, request.raw); err != nil {
+		c.sock.Free(request.raw)
 		return Response{}, err
 	}
 	select {
@@ -168,8 +176,36 @@ func (c *Client) Call(ctx context.Context, m Method, request Buf) (Response, err
 	}
 	resp, err := call.Response, call.Err
 	call.Response, call.Err = Response{}, nil
-	c.waits.Put(call)
 	return resp, err
+}
+
+// Calls that find the connection full look again after a pause that grows from
+// minPause to maxPause.
+const (
+	minPause = 50 * time.Microsecond
+	maxPause = time.Millisecond
+)
+
+func (c *Client) beginWhenFree(ctx context.Context, call *Call, raw []byte) error {
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		if err := ctx.Err(); err != nil {
+			return contextError(err)
+		}
+		call.Timeout = 0
+		if deadline, ok := ctx.Deadline(); ok {
+			if call.Timeout = time.Until(deadline); call.Timeout <= 0 {
+				return errDeadline
+			}
+		}
+		err := c.begin(call, raw, wakeCaller)
+		if err != errMaxCalls && !errors.Is(err, ErrQueueFull) { // nil among others
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
 }
 
 func contextError(err error) *Error {

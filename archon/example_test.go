@@ -8,10 +8,35 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/archon"
+	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/sim"
 )
 
-// A server that doubles bytes, and a client that calls it with a deadline.
+// newNode gives a ByteExpress node on a simulated device of its own. On hardware,
+// package provider opens the device.
+func newNode() *be.Node {
+	dev, err := sim.Open("sim:")
+	if err != nil {
+		log.Fatal(err)
+	}
+	rdma, err := dev.Open()
+	if err != nil {
+		log.Fatal(err)
+	}
+	node, err := be.NewNode(rdma, be.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return node
+}
+
+// A server that doubles bytes, and a client that calls it with a deadline, over
+// ByteExpress. With archon.TCP{} in place of archon.BE, the rest is the same.
 func Example() {
+	serverNode, clientNode := newNode(), newNode()
+	defer serverNode.Close()
+	defer clientNode.Close()
+
 	double := archon.NewMethod("Math.Double")
 	server := archon.NewServer(archon.ServerConfig{})
 	defer server.Close()
@@ -32,7 +57,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	listener, err := archon.TCP{}.Listen("127.0.0.1:0")
+	listener, err := archon.BE{Node: serverNode}.Listen("127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -40,7 +65,7 @@ func Example() {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
-	client, err := archon.Dial(ctx, archon.TCP{}, listener.Addr().String(), "math", archon.ClientConfig{})
+	client, err := archon.Dial(ctx, archon.BE{Node: clientNode}, listener.Addr().String(), "math", archon.ClientConfig{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -23,8 +23,8 @@ type ServerConfig struct {
 	// refused with ResourceExhausted. 0: 4096.
 	Queue int
 	// MaxCalls bounds the calls of one connection that are not fully answered; more
-	// are refused, and a peer that goes on regardless is disconnected. 0:
-	// DefaultMaxCalls.
+	// are refused, and a peer that goes on regardless is disconnected. 0: twice
+	// DefaultMaxCalls, since a call ends here a little later than at the client.
 	MaxCalls int
 	// MaxResponseBytes bounds the response buffers that wait for their peers, over
 	// all connections. A handler gets no more memory then, and its call is refused.
@@ -67,7 +67,7 @@ func NewServer(cfg ServerConfig) *Server {
 		cfg.Queue = 4096
 	}
 	if cfg.MaxCalls <= 0 {
-		cfg.MaxCalls = DefaultMaxCalls
+		cfg.MaxCalls = 2 * DefaultMaxCalls
 	}
 	if cfg.MaxResponseBytes <= 0 {
 		cfg.MaxResponseBytes = 1 << 30

@@ -156,6 +156,38 @@ func TestCallLimits(t *testing.T) {
 	})
 }
 
+func TestCallWaitsWhileTheConnectionIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewServer(ServerConfig{})
+		slow := NewMethod("test.Slow")
+		s.Handle(slow, func(*ServerCall) error {
+			time.Sleep(time.Second)
+			return nil
+		})
+		s.HandleInline(EchoMethod, echo)
+		c, client, _ := memRPC(t, s, ClientConfig{MaxCalls: 1})
+		req, _ := c.Alloc(0)
+		if err := c.Go(&Call{Method: slow, Request: req}, func(call *Call) { call.Response.Release() }); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		defer cancel()
+		if _, err := CallOn(t, ctx, c, EchoMethod, nil); !errors.Is(err, DeadlineExceeded) || time.Since(start) != 500*time.Millisecond {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		if _, err := CallOn(t, context.Background(), c, EchoMethod, nil); err != nil || time.Since(start) < time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		client.mu.Lock()
+		client.refuse = 10
+		client.mu.Unlock()
+		if _, err := CallOn(t, context.Background(), c, EchoMethod, nil); err != nil {
+			t.Errorf("send queue full: %v", err)
+		}
+	})
+}
+
 func TestResponseMemoryLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := NewServer(ServerConfig{MaxResponseBytes: 1000})

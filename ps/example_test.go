@@ -6,12 +6,36 @@ import (
 	"log"
 
 	"github.com/byteexpress/byteexpress/archon"
+	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/ps"
+	"github.com/byteexpress/byteexpress/sim"
 )
+
+// newNode gives a ByteExpress node on a simulated device of its own. On hardware,
+// package provider opens the device.
+func newNode() *be.Node {
+	dev, err := sim.Open("sim:")
+	if err != nil {
+		log.Fatal(err)
+	}
+	rdma, err := dev.Open()
+	if err != nil {
+		log.Fatal(err)
+	}
+	node, err := be.NewNode(rdma, be.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return node
+}
 
 // Two shards, one step of gradient descent, and the rows it leaves.
 func Example() {
 	ctx := context.Background()
+	serverNode, clientNode := newNode(), newNode()
+	defer serverNode.Close()
+	defer clientNode.Close()
+
 	var addrs []string
 	for i := range 2 {
 		shard, err := ps.NewShard(ps.Config{Dim: 4, Shard: i, Shards: 2, LearningRate: 0.5})
@@ -23,14 +47,14 @@ func Example() {
 		if err := shard.Register(server); err != nil {
 			log.Fatal(err)
 		}
-		listener, err := archon.TCP{}.Listen("127.0.0.1:0")
+		listener, err := archon.BE{Node: serverNode}.Listen("127.0.0.1:0")
 		if err != nil {
 			log.Fatal(err)
 		}
 		go server.Serve(ctx, listener)
 		addrs = append(addrs, listener.Addr().String())
 	}
-	client, err := ps.Dial(ctx, archon.TCP{}, 4, addrs)
+	client, err := ps.Dial(ctx, archon.BE{Node: clientNode}, 4, addrs)
 	if err != nil {
 		log.Fatal(err)
 	}

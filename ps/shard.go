@@ -137,6 +137,11 @@ func (s *Shard) handleFetch(call *archon.ServerCall) error {
 	if err != nil {
 		return err
 	}
+	return s.gather(req, out)
+}
+
+// gather copies the rows asked for into out.
+func (s *Shard) gather(req request, out []byte) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	t, rowBytes := s.table, 4*s.cfg.Dim
