@@ -62,6 +62,8 @@ type Engine struct {
 	goAwaySent bool          // and GOAWAY prepared
 	leaveBy    time.Duration // when it is prepared at the latest
 	drainBy    time.Duration
+	flushBy    time.Duration // when a flush without its cause is taken for the cause
+	flushErr   error
 	retryAt    time.Duration // for memory
 	lastHeard  time.Duration
 	pinged     bool
@@ -76,7 +78,7 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 	e := &Engine{
 		cfg: cfg, qp: q, mem: mem, quota: quota, h: h,
 		credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, !cfg.NoReserve), window: NewWindow(cfg.Window), transfers: transfers{free: -1},
-		drainBy: Never, retryAt: Never, leaveBy: Never,
+		drainBy: Never, retryAt: Never, leaveBy: Never, flushBy: Never,
 	}
 	var keys [2]qp.SGE
 	for i, n := range []int{slabBytes(cfg.SendDepth), cfg.RecvDepth * wire.HeaderLen} {
@@ -213,7 +215,7 @@ func (e *Engine) Goodbye(by time.Duration) {
 
 // Deadline is when Tick wants to be called next, Never if it does not.
 func (e *Engine) Deadline() time.Duration {
-	d := min(e.drainBy, e.retryAt, e.leaveBy)
+	d := min(e.drainBy, e.retryAt, e.leaveBy, e.flushBy)
 	if e.state != engineUp {
 		return d
 	}
@@ -236,6 +238,10 @@ func (e *Engine) Tick(now time.Duration) {
 		return
 	}
 	if e.state != engineUp {
+		return
+	}
+	if now >= e.flushBy {
+		e.Fail(now, e.flushErr)
 		return
 	}
 	if e.goAwaySent && now >= e.leaveBy {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/qp"
 )
 
@@ -20,7 +21,7 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 		return
 	}
 	e.state, e.err = engineFailed, cause
-	e.leaveBy, e.retryAt = Never, Never
+	e.leaveBy, e.retryAt, e.flushBy = Never, Never, Never
 	e.h.Failed(e, cause)
 	e.drainBy = now + e.cfg.DrainTimeout
 	if err := e.qp.Modify(&qp.Attr{State: qp.Err}, qp.MaskState); err != nil {
@@ -47,6 +48,21 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 	}
 	if e.chain.InFlight() == 0 && e.recv.outstanding() == 0 {
 		e.drainBy = now // nothing to wait for; Tick ends it
+	}
+}
+
+// flushGrace is how long the engine waits for the completion that tells why the
+// queue pair failed, when it sees one that was flushed first: the order of send
+// and receive completions is not promised.
+const flushGrace = 5 * time.Millisecond
+
+// failedRequest takes a completion with an error.
+func (e *Engine) failedRequest(now time.Duration, c *cq.Completion) {
+	e.stats.countStatus(c.Status)
+	if c.Status != cq.WRFlushError {
+		e.Fail(now, c.Err())
+	} else if e.flushErr == nil && e.state < engineFailed {
+		e.flushErr, e.flushBy = c.Err(), now+flushGrace
 	}
 }
 

@@ -20,8 +20,7 @@ func (e *Engine) completeRecv(now time.Duration, c *cq.Completion) {
 		return
 	}
 	if c.Status != cq.Success {
-		e.stats.countStatus(c.Status)
-		e.Fail(now, c.Err())
+		e.failedRequest(now, c)
 		return
 	}
 	e.Start(now) // a message says that the peer is ready

@@ -11,7 +11,7 @@ import (
 // Flush schedules as much as slots, credits and window allow, and posts it with
 // one doorbell.
 func (e *Engine) Flush(now time.Duration) {
-	if e.state != engineUp {
+	if e.state != engineUp || e.flushErr != nil {
 		return
 	}
 	if e.controls.n > maxControls {
@@ -168,8 +168,7 @@ func (e *Engine) completeSend(now time.Duration, c *cq.Completion) {
 		return
 	}
 	if c.Status != cq.Success {
-		e.stats.countStatus(c.Status)
-		e.Fail(now, c.Err())
+		e.failedRequest(now, c)
 	}
 	for range n {
 		e.freeSlot(e.chain.release())

@@ -137,9 +137,15 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 	m.state, m.orphan = sendEnded, err != nil
 	done := m.done
 	m.done = nil
-	if m.sock != nil {
-		m.sock.sending--
-		e.afterSend(m.sock)
+	if s := m.sock; s != nil {
+		if s.queue.head == nil {
+			e.starts.remove(&s.starts)
+		}
+		if s.writing.head == nil {
+			e.writes.remove(&s.writes)
+		}
+		s.sending--
+		e.afterSend(s)
 	}
 	if m.refs == 0 {
 		e.recycleOutgoing(m)

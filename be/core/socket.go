@@ -103,12 +103,14 @@ func (e *Engine) newID() (uint32, bool) {
 	if len(e.table.own) == 0 && !e.cfg.Initiator {
 		e.table.own = append(e.table.own, nil) // 0 is the engine's
 	}
-	if len(e.table.own) > e.cfg.MaxSockets {
-		return 0, false
-	}
 	id := uint32(len(e.table.own)) << 1
+	used := len(e.table.own) - 1
 	if e.cfg.Initiator {
 		id |= 1
+		used++
+	}
+	if used >= e.cfg.MaxSockets {
+		return 0, false
 	}
 	e.table.own = append(e.table.own, nil)
 	return id, true

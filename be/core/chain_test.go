@@ -1,0 +1,105 @@
+package core
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// TestChainAgainstModel compares the chain with a plain list over random
+// operations: runs add up, IDs name slots, and one signal a flush frees them.
+func TestChainAgainstModel(t *testing.T) {
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		depth := 1 + rng.IntN(40)
+		c := NewChain(depth, make([]byte, slabBytes(depth)), 1, 7<<32)
+		c.first = rng.Uint64() >> 20 << 20 // near a wrap of the 32-bit IDs sometimes
+		if seed%2 == 0 {
+			c.first = 1<<32 - uint64(rng.IntN(100))
+		}
+		c.pending, c.next = c.first, c.first
+		type posted struct {
+			id       uint64
+			signaled bool
+			bytes    int
+		}
+		var flight []posted
+		var pending []int
+		for range 2000 {
+			switch rng.IntN(3) {
+			case 0:
+				if c.Free() > 0 {
+					n := rng.IntN(100)
+					c.write(qp.SGE{Length: uint32(n)}, 0, 0, false, 0, nil)
+					pending = append(pending, n)
+				}
+			case 1:
+				if c.Pending() == 0 {
+					continue
+				}
+				wrs := c.flush()
+				if len(wrs) != len(pending) {
+					t.Fatalf("seed %d: %d requests, want %d", seed, len(wrs), len(pending))
+				}
+				for i, w := range wrs {
+					flight = append(flight, posted{w.ID, w.Flags&qp.Signaled != 0, pending[i]})
+					if w.ID>>32 != 7 {
+						t.Fatalf("seed %d: ID %#x", seed, w.ID)
+					}
+				}
+				if wrs[len(wrs)-1].Flags&qp.Signaled == 0 {
+					t.Fatalf("seed %d: the last request is not signaled", seed)
+				}
+				c.flushed(len(wrs))
+				pending = pending[:0]
+			case 2:
+				var signaled []int
+				for i, p := range flight {
+					if p.signaled {
+						signaled = append(signaled, i)
+					}
+				}
+				if len(signaled) == 0 {
+					if c.completed(rng.Uint32()|1<<31) != 0 && c.InFlight() == 0 {
+						t.Fatalf("seed %d: a stray ID frees slots", seed)
+					}
+					continue
+				}
+				i := signaled[0]
+				n := c.completed(uint32(flight[i].id))
+				if n != i+1 {
+					t.Fatalf("seed %d: completion frees %d slots, want %d", seed, n, i+1)
+				}
+				for k := range n {
+					if s := c.release(); s.bytes != flight[k].bytes {
+						t.Fatalf("seed %d: slot has %d bytes, want %d", seed, s.bytes, flight[k].bytes)
+					}
+				}
+				flight = flight[n:]
+			}
+			if c.InFlight() != len(flight) || c.Pending() != len(pending) || c.InFlight()+c.Pending()+c.Free() != depth {
+				t.Fatalf("seed %d: runs %d %d %d of %d, want %d %d", seed, c.InFlight(), c.Pending(), c.Free(), depth, len(flight), len(pending))
+			}
+		}
+	}
+}
+
+func TestChainSignalsEveryHalfDepth(t *testing.T) {
+	c := NewChain(32, make([]byte, slabBytes(32)), 1, 0)
+	for range 32 {
+		c.write(qp.SGE{}, 0, 0, false, 0, nil)
+	}
+	signaled := 0
+	for i, w := range c.flush() {
+		if w.Flags&qp.Signaled != 0 {
+			signaled++
+			if i != 15 && i != 31 {
+				t.Errorf("request %d is signaled", i)
+			}
+		}
+	}
+	if signaled != 2 {
+		t.Errorf("%d requests are signaled, want 2", signaled)
+	}
+}
