@@ -176,14 +176,15 @@ func recvID(lane int) uint64 { return uint64(lane)<<1 | 1 }
 func split(id uint64) (lane int, recv bool) { return int(id >> 1), id&1 != 0 }
 
 // poll takes completions, if there are any, and checks that all succeeded. When
-// the queue stays empty it lets others run, or sleeps for an event.
-func (f *flow) poll() ([]cq.Completion, error) {
+// the queue is empty it lets others run now and then; with Events, if there is
+// nothing else to do (idle), it sleeps for an event.
+func (f *flow) poll(idle bool) ([]cq.Completion, error) {
 	n, err := f.cq.Poll(f.wc[:])
 	if n == 0 && err == nil {
 		if f.abort.Load() {
 			return nil, errAborted
 		}
-		if !f.p.Events {
+		if !f.p.Events || !idle {
 			if f.idle++; f.idle%spins == 0 {
 				runtime.Gosched()
 			}

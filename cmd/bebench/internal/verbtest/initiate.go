@@ -15,20 +15,22 @@ import (
 func (f *flow) blast() error {
 	f.peak.start(f.began, int64(f.lay.size))
 	for {
-		open := false
+		open, idle := false, true
 		f.look(time.Now())
 		for i := range f.lanes {
+			l := f.lanes[i]
+			before := l.posted
 			if err := f.fill(i); err != nil {
 				return err
 			}
-			l := f.lanes[i]
+			idle = idle && l.posted == before
 			open = open || l.completed < l.posted || f.more(l.posted)
 		}
 		if !open {
 			f.peak.end(time.Now(), f.ops.Load())
 			return nil
 		}
-		wcs, err := f.poll()
+		wcs, err := f.poll(idle)
 		if err != nil {
 			return err
 		}

@@ -59,9 +59,9 @@ func (l *lane) popMark() mark {
 // pair comes later.
 func newLane(r *rig, f *flow, index int) (*lane, error) {
 	l := &lane{
-		psn:     qp.PSN(pattern.Seed(uint64(f.index), uint64(index), seedPSN)) & qp.PSNMask,
-		outSeed: pattern.Seed(uint64(f.index), uint64(index), f.side()),
-		inSeed:  pattern.Seed(uint64(f.index), uint64(index), f.side()^1),
+		psn:     qp.PSN(pattern.Seed(f.p.Seed, uint64(f.index), uint64(index), seedPSN)) & qp.PSNMask,
+		outSeed: pattern.Seed(f.p.Seed, uint64(f.index), uint64(index), f.side()),
+		inSeed:  pattern.Seed(f.p.Seed, uint64(f.index), uint64(index), f.side()^1),
 		marks:   make([]mark, f.p.TxDepth+1),
 	}
 	needOut, needIn := f.areas()

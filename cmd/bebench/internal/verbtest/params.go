@@ -67,6 +67,7 @@ type Params struct {
 	RxDepth       int           // receives posted on a queue pair
 	Bidirectional bool
 	Verify        bool
+	Seed          uint64 // of the bytes that are sent
 
 	// Local choices.
 	Port         int    // port of the device

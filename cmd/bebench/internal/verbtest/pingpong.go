@@ -92,7 +92,7 @@ func (f *flow) recvOne(m int64) error {
 
 // collect polls once and books what came.
 func (f *flow) collect() error {
-	wcs, err := f.poll()
+	wcs, err := f.poll(true)
 	for i := range wcs {
 		l := f.lanes[0]
 		if _, recv := split(wcs[i].ID); !recv {

@@ -12,7 +12,7 @@ import (
 // the depth and grants these to the initiator, until all have come.
 func (f *flow) receive() error {
 	for !f.allReceived() {
-		wcs, err := f.poll()
+		wcs, err := f.poll(true)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,337 @@
+package verbtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+	"go.uber.org/goleak"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/sim"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const limit = 20 * time.Second
+
+// defaults are small parameters that every test may change.
+func defaults() Params {
+	return Params{
+		Op: Send, Sizes: []int{64}, Iters: 200, QPs: 1, Threads: 1, TxDepth: 16, RxDepth: 16, Verify: true,
+		Port: 1, GIDIndex: -1, CQMod: 4, PostList: 1, AckTimeout: 14, Seed: 1,
+	}
+}
+
+func open(t testing.TB) verbs.Device {
+	t.Helper()
+	d, err := sim.Open("sim:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// ends runs a test between two ends in this process. The ends' parameters may
+// differ where a test wants so.
+func ends(t testing.TB, ctx context.Context, server, client *Params) (samples []*report.Sample, clientErr, serverErr error) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	done := make(chan error, 1)
+	sdev := open(t)
+	go func() {
+		nc, err := ln.Accept()
+		if err != nil {
+			done <- err
+			return
+		}
+		c := control.New(context.Background(), nc, limit)
+		defer c.Close()
+		done <- Run(ctx, context.Background(), c, sdev, server, false, Sink{})
+	}()
+	c, err := control.Dial(context.Background(), ln.Addr().String(), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	clientErr = Run(ctx, context.Background(), c, open(t), client, true, Sink{Sample: func(s *report.Sample) error {
+		samples = append(samples, s)
+		return nil
+	}})
+	c.Close()
+	return samples, clientErr, <-done
+}
+
+func both(t testing.TB, p Params) []*report.Sample {
+	t.Helper()
+	other := p
+	samples, err, serverErr := ends(t, context.Background(), &other, &p)
+	if err != nil || serverErr != nil {
+		t.Errorf("client: %v; server: %v", err, serverErr)
+	}
+	return samples
+}
+
+func TestEveryOperation(t *testing.T) {
+	for _, op := range Ops() {
+		for _, latency := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%v/latency=%v", op, latency), func(t *testing.T) {
+				p := defaults()
+				p.Op, p.Latency, p.Sizes = op, latency, []int{1, 8, 4096, 100000}
+				if op == Atomic {
+					p.Sizes = []int{8}
+				}
+				samples := both(t, p)
+				if len(samples) != len(p.Sizes) {
+					t.Fatalf("%d results, want %d", len(samples), len(p.Sizes))
+				}
+				for i, s := range samples {
+					if s.SizeBytes != p.Sizes[i] || s.Ops != int64(p.Iters) || s.Wall <= 0 || s.Verified == nil || !*s.Verified || s.Stopped {
+						t.Errorf("size %d: %+v", p.Sizes[i], s)
+					}
+					if s.Latency.Count() == 0 || latency && s.Latency.Count() != s.Ops {
+						t.Errorf("size %d: %d latencies of %d operations", p.Sizes[i], s.Latency.Count(), s.Ops)
+					}
+					if s.Halved != (latency && op != Read && op != Atomic) {
+						t.Errorf("half a round trip: %v", s.Halved)
+					}
+					if latency == (s.Bytes != 0) || latency == (s.PeakBps != 0) {
+						t.Errorf("bandwidth of a latency test, or none: %d bytes, peak %v", s.Bytes, s.PeakBps)
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, tt := range []struct {
+		desc   string
+		change func(*Params)
+		ops    int64
+	}{
+		{"several queue pairs", func(p *Params) { p.QPs = 5 }, 1000},
+		{"threads", func(p *Params) { p.QPs, p.Threads = 5, 2 }, 1000},
+		{"both ways", func(p *Params) { p.QPs, p.Bidirectional = 2, true }, 800},
+		{"inline", func(p *Params) { p.Inline = 64 }, 200},
+		{"events", func(p *Params) { p.Events = true }, 200},
+		{"chains", func(p *Params) { p.PostList = 7 }, 200},
+		{"every request signaled", func(p *Params) { p.CQMod = 1 }, 200},
+		{"sparsely signaled", func(p *Params) { p.CQMod = 1000 }, 200},
+		{"one receive", func(p *Params) { p.RxDepth = 1 }, 200},
+		{"depth of one", func(p *Params) { p.TxDepth, p.RxDepth = 1, 1 }, 200},
+		{"more sends than receives", func(p *Params) { p.TxDepth, p.RxDepth = 64, 4 }, 200},
+		{"no peak", func(p *Params) { p.NoPeak = true }, 200},
+		{"one message", func(p *Params) { p.Iters = 1 }, 1},
+		{"not verified", func(p *Params) { p.Verify = false }, 200},
+		{"long messages share slots", func(p *Params) { p.Sizes, p.Iters = []int{10 << 20}, 8 }, 8},
+	} {
+		for _, op := range []Op{Send, Write, WriteImm, Read, Atomic} {
+			t.Run(fmt.Sprintf("%s/%v", tt.desc, op), func(t *testing.T) {
+				p := defaults()
+				p.Op = op
+				tt.change(&p)
+				if op == Atomic {
+					p.Sizes = []int{8}
+				}
+				samples := both(t, p)
+				if len(samples) != 1 || samples[0].Ops != tt.ops {
+					t.Fatalf("%d results, first %+v", len(samples), samples)
+				}
+			})
+		}
+	}
+}
+
+func TestLatencyOptions(t *testing.T) {
+	for desc, change := range map[string]func(*Params){
+		"one slot": func(p *Params) { p.Sizes, p.Iters = []int{33 << 20}, 3 },
+		"inline":   func(p *Params) { p.Inline = 64 },
+		"events":   func(p *Params) { p.Events = true },
+		"depth 1":  func(p *Params) { p.TxDepth, p.RxDepth = 1, 1 },
+	} {
+		for _, op := range []Op{Send, Write, WriteImm} {
+			t.Run(fmt.Sprintf("%s/%v", desc, op), func(t *testing.T) {
+				p := defaults()
+				p.Op, p.Latency = op, true
+				change(&p)
+				p.Events = p.Events && op != Write
+				both(t, p)
+			})
+		}
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for _, op := range Ops() {
+		for _, latency := range []bool{false, true} {
+			p := defaults()
+			p.Op, p.Latency, p.Duration, p.CQMod, p.PostList = op, latency, 20*time.Millisecond, 5, 3
+			if op == Atomic {
+				p.Sizes = []int{8}
+			}
+			s := both(t, p)
+			if len(s) != 1 || s[0].Ops == 0 || s[0].Stopped {
+				t.Errorf("%v: %+v", op, s)
+			}
+		}
+	}
+}
+
+// TestWrongBytesAreFound is the negative control of verification: the ends expect
+// the bytes of different seeds.
+func TestWrongBytesAreFound(t *testing.T) {
+	for _, op := range []Op{Send, Write, WriteImm, Read} {
+		for _, latency := range []bool{false, true} {
+			server := defaults()
+			server.Op, server.Latency = op, latency
+			client := server
+			client.Seed++
+			samples, err, serverErr := ends(t, context.Background(), &server, &client)
+			if exit.Code(err) != exit.Mismatch || exit.Code(serverErr) != exit.Mismatch {
+				t.Errorf("%v latency=%v: client: %v; server: %v", op, latency, err, serverErr)
+			}
+			if len(samples) != 1 || *samples[0].Verified {
+				t.Errorf("%v: the result says verified", op)
+			}
+		}
+	}
+}
+
+func TestInterruptFlagsPartialResults(t *testing.T) {
+	for _, latency := range []bool{false, true} {
+		p := defaults()
+		p.Latency, p.Duration, p.Sizes = latency, time.Hour, []int{64, 128}
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		other := p
+		samples, err, serverErr := ends(t, ctx, &other, &p)
+		for _, e := range []error{err, serverErr} {
+			if e == nil || !strings.Contains(e.Error(), "interrupted") {
+				t.Errorf("err = %v", e)
+			}
+		}
+		if len(samples) != 1 || !samples[0].Stopped || samples[0].Ops == 0 || !*samples[0].Verified {
+			t.Errorf("samples: %+v", samples)
+		}
+	}
+}
+
+func TestSetUpErrorsReachBothEnds(t *testing.T) {
+	for _, tt := range []struct {
+		desc   string
+		change func(*Params)
+		want   string
+	}{
+		{"port", func(p *Params) { p.Port = 9 }, "-i"},
+		{"GID", func(p *Params) { p.GIDIndex = 99 }, "-x"},
+		{"MTU", func(p *Params) { p.MTUBytes = 1000 }, "MTU 1000"},
+		{"depth", func(p *Params) { p.TxDepth = 1 << 24 }, "beyond the device's limit"},
+		{"flows", func(p *Params) { p.Threads, p.QPs = 2, 2 }, "flows"},
+		{"queue pairs", func(p *Params) { p.QPs = 2 }, "queue pairs"},
+	} {
+		server := defaults()
+		client := server
+		tt.change(&client)
+		_, err, serverErr := ends(t, context.Background(), &server, &client)
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: client: %v; want %q", tt.desc, err, tt.want)
+		}
+		if serverErr == nil || errors.Is(serverErr, control.ErrTimeout) {
+			t.Errorf("%s: server: %v", tt.desc, serverErr)
+		}
+	}
+}
+
+// TestPeerThatHangs stops answering after each step, and must be found out by the
+// time limit, at both roles.
+func TestPeerThatHangs(t *testing.T) {
+	for _, after := range []string{"", "endpoints", "ready", "run"} {
+		t.Run("after "+after, func(t *testing.T) {
+			a, b := net.Pipe()
+			defer a.Close()
+			go hangAfter(b, after)
+			c := control.New(context.Background(), a, 600*time.Millisecond)
+			p := defaults()
+			p.Latency = true
+			err := Run(context.Background(), context.Background(), c, open(t), &p, true, Sink{})
+			if !errors.Is(err, control.ErrTimeout) {
+				t.Errorf("err = %v, want a timeout", err)
+			}
+			a.Close()
+			b.Close()
+		})
+	}
+}
+
+// hangAfter takes part until a step is over, and then only reads.
+func hangAfter(nc net.Conn, after string) {
+	c := control.New(context.Background(), nc, time.Minute)
+	defer c.Close()
+	var peer endpoint
+	if c.Recv("endpoints", &peer) == nil && after != "" {
+		_ = c.Send("endpoints", peer) // its own: it talks to itself
+		if c.Recv("ready", nil) == nil && after != "endpoints" {
+			_ = c.Send("ready", nil)
+			if after == "run" {
+				_ = c.Send("alive", nil)
+			}
+		}
+	}
+	buf := make([]byte, 4096)
+	for {
+		if _, err := nc.Read(buf); err != nil {
+			return
+		}
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	count := func() int {
+		e, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Skip("this system does not list descriptors")
+		}
+		return len(e)
+	}
+	run := func() {
+		p := defaults()
+		p.QPs, p.Bidirectional = 3, true
+		both(t, p)
+	}
+	run()
+	before := count()
+	for range 5 {
+		run()
+	}
+	runtime.GC()
+	if after := count(); after > before {
+		t.Errorf("%d descriptors, %d before", after, before)
+	}
+}
+
+func BenchmarkPingPong(b *testing.B) {
+	for _, op := range []Op{Send, Write, Read} {
+		b.Run("op="+op.String(), func(b *testing.B) {
+			p := defaults()
+			p.Op, p.Latency, p.Iters, p.Verify = op, true, 20000, false
+			for b.Loop() {
+				s := both(b, p)
+				b.ReportMetric(s[0].Latency.Mean(), "ns/op")
+			}
+		})
+	}
+}
