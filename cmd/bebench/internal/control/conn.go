@@ -75,6 +75,15 @@ func Dial(ctx context.Context, addr string, limit time.Duration) (*Conn, error) 
 	return New(ctx, c, limit), nil
 }
 
+// Within makes the connection's context ctx instead of the one that it was made
+// with.
+func (c *Conn) Within(ctx context.Context) *Conn {
+	c.stop()
+	return &Conn{
+		c: c.c, r: c.r, ctx: ctx, limit: c.limit, begun: c.begun, stop: context.AfterFunc(ctx, func() { c.c.Close() }),
+	}
+}
+
 // Peer is the other end's TCP address.
 func (c *Conn) Peer() string { return c.c.RemoteAddr().String() }
 
@@ -126,13 +135,20 @@ func (c *Conn) Send(step string, body any) error {
 // stepFailed may come instead of any message: the sender cannot go on.
 const stepFailed = "failed"
 
+// stepAlive comes now and then during a session, and may be late.
+const stepAlive = "alive"
+
 // Fail tells the peer why this end cannot go on, whichever step it waits for.
 func (c *Conn) Fail(err error) { _ = c.Send(stepFailed, err.Error()) }
 
 // Recv receives the message of the named step into body. A message of another
 // step is an error that names both.
 func (c *Conn) Recv(step string, body any) error {
-	got, raw, err := c.next()
+	deadline := time.Now().Add(c.limit)
+	got, raw, err := c.next(deadline)
+	for err == nil && got == stepAlive { // left over from a session
+		got, raw, err = c.next(deadline)
+	}
 	if err != nil {
 		return c.fail(step, err)
 	}
@@ -142,20 +158,6 @@ func (c *Conn) Recv(step string, body any) error {
 	return c.fail(step, decode(raw, body))
 }
 
-// RecvAny receives the next message, whichever of the named steps it is, and
-// decodes it into that step's body.
-func (c *Conn) RecvAny(bodies map[string]any) (string, error) {
-	got, raw, err := c.next()
-	if err != nil {
-		return "", c.fail("run", err)
-	}
-	body, ok := bodies[got]
-	if !ok {
-		return "", c.fail("run", errors.Errorf("the peer is at step %q: the two programs differ", got))
-	}
-	return got, c.fail(got, decode(raw, body))
-}
-
 func decode(raw json.RawMessage, body any) error {
 	if body == nil {
 		return nil
@@ -163,9 +165,9 @@ func decode(raw json.RawMessage, body any) error {
 	return errors.Wrap(json.Unmarshal(raw, body), "message")
 }
 
-// next reads one message within the time limit.
-func (c *Conn) next() (string, json.RawMessage, error) {
-	_ = c.c.SetReadDeadline(time.Now().Add(c.limit))
+// next reads one message.
+func (c *Conn) next(deadline time.Time) (string, json.RawMessage, error) {
+	_ = c.c.SetReadDeadline(deadline)
 	head, err := c.r.Peek(4)
 	if err != nil {
 		return "", nil, err

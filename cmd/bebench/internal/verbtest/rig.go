@@ -1,13 +1,12 @@
 package verbtest
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/provider"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -66,8 +65,7 @@ func openRig(dev verbs.Device, p *Params) (_ *rig, err error) {
 	return r, err
 }
 
-// chooseGID takes the entry with the index, or the best: RoCE v2 before others,
-// IPv4 before routable IPv6 before link-local.
+// chooseGID takes the entry with the index, or the best.
 func chooseGID(gids []verbs.GIDEntry, index int, link verbs.LinkLayer) (verbs.GIDEntry, error) {
 	if index >= 0 {
 		for _, g := range gids {
@@ -77,29 +75,13 @@ func chooseGID(gids []verbs.GIDEntry, index int, link verbs.LinkLayer) (verbs.GI
 		}
 		return verbs.GIDEntry{}, errors.Errorf("no GID with index %d: `bebench devices` lists them, choose with -x", index)
 	}
-	if len(gids) == 0 {
-		if link == verbs.LinkInfiniBand {
-			return verbs.GIDEntry{}, nil // addressed by LID
-		}
-		return verbs.GIDEntry{}, errors.New("the GID table is empty: give the network interface an IP address")
+	if ranked := provider.RankGIDs(gids); len(ranked) > 0 {
+		return ranked[0], nil
 	}
-	return slices.MinFunc(gids, func(a, b verbs.GIDEntry) int {
-		return cmp.Or(cmp.Compare(gidRank(a), gidRank(b)), cmp.Compare(a.Index, b.Index))
-	}), nil
-}
-
-func gidRank(g verbs.GIDEntry) int {
-	rank := 0
-	if g.Type != verbs.GIDRoCEv2 {
-		rank = 3
+	if link == verbs.LinkInfiniBand {
+		return verbs.GIDEntry{}, nil // addressed by LID
 	}
-	switch {
-	case g.GID.IsIPv4():
-		return rank
-	case !g.GID.IsLinkLocal():
-		return rank + 1
-	}
-	return rank + 2
+	return verbs.GIDEntry{}, errors.New("the GID table is empty: give the network interface an IP address")
 }
 
 // describe gives the device for the document.

@@ -2,8 +2,7 @@ package verbtest
 
 import (
 	"context"
-	"sync"
-	"time"
+	"encoding/json"
 
 	"github.com/pkg/errors"
 
@@ -11,25 +10,19 @@ import (
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/cost"
 )
 
-// heartbeat is how often an end tells the other that it is alive while a round
-// runs. A peer that is silent for the control connection's limit is given up.
-const heartbeat = 250 * time.Millisecond
+// finished says how many messages the sender's initiators sent on each lane of
+// each flow.
+type finished struct {
+	Counts map[int][]int64 `json:"counts"`
+}
 
-// Messages of a round, in order.
-type (
-	// finished: the sender's initiators are done, with so many messages on each
-	// lane of each flow.
-	finished struct {
-		Counts map[int][]int64 `json:"counts"`
-	}
-	// verdict: what the sender measured as initiator, and found wrong.
-	verdict struct {
-		Mismatch string  `json:"mismatch,omitempty"`
-		Ops      int64   `json:"ops"`
-		Seconds  float64 `json:"seconds"`
-		PeakBps  float64 `json:"peak_bytes_per_s"`
-	}
-)
+// verdict is what an end measured as initiator, and found wrong.
+type verdict struct {
+	Mismatch string  `json:"mismatch,omitempty"`
+	Ops      int64   `json:"ops"`
+	Seconds  float64 `json:"seconds"`
+	PeakBps  float64 `json:"peak_bytes_per_s"`
+}
 
 // round is one measurement at one end.
 type round struct {
@@ -37,19 +30,11 @@ type round struct {
 	p     *Params
 	r     *rig
 	flows []*flow
-
-	ctx    context.Context
-	giveUp context.CancelCauseFunc
-
-	peerFinished chan struct{}
-	peerEnded    chan struct{}
-	peerVerdict  chan verdict
 }
 
 // newRound makes flows, tells the peer of them and connects them.
-func newRound(ctx context.Context, c *control.Conn, r *rig, p *Params, client bool, size int) (_ *round, err error) {
-	rd := &round{c: c, p: p, r: r, peerFinished: make(chan struct{}), peerEnded: make(chan struct{}), peerVerdict: make(chan verdict, 1)}
-	rd.ctx, rd.giveUp = context.WithCancelCause(ctx)
+func newRound(c *control.Conn, r *rig, p *Params, client bool, size int) (_ *round, err error) {
+	rd := &round{c: c, p: p, r: r}
 	defer func() {
 		if err != nil {
 			_ = rd.close()
@@ -64,7 +49,6 @@ func newRound(ctx context.Context, c *control.Conn, r *rig, p *Params, client bo
 		lanes := (p.QPs + p.Threads - 1 - i%p.Threads) / p.Threads
 		f, err := newFlow(r, p, i, client == (i < p.Threads), lanes, size)
 		if f != nil {
-			f.ctx = rd.ctx
 			rd.flows = append(rd.flows, f)
 		}
 		if err != nil {
@@ -113,65 +97,46 @@ func (rd *round) connect(mine *endpoint) error {
 
 // run lets all flows work, and ends when both ends are done. stop asks the
 // initiators to finish early.
-func (rd *round) run(stop <-chan struct{}) (spent cost.Spent, peer verdict, err error) {
-	var listener sync.WaitGroup
-	listener.Go(rd.listen)
-	listener.Go(rd.beat)
-	defer listener.Wait()
-	defer rd.giveUp(errAborted) // ends beat, and flows after an error
+func (rd *round) run(ctx context.Context, stop <-chan struct{}) (spent cost.Spent, peer verdict, err error) {
+	s := rd.c.Begin(ctx, rd.setTargets)
+	defer func() { s.End(err) }()
+	for _, f := range rd.flows {
+		f.ctx = s.Context()
+	}
+	if spent, err = rd.supervise(s, stop); err != nil {
+		return spent, peer, err
+	}
+	err = s.Conclude(func() any {
+		for _, f := range rd.flows {
+			f.checkMemory()
+		}
+		return rd.verdict()
+	}, &peer)
+	return spent, peer, err
+}
 
+// supervise runs the flows, tells the peer when its part is done, and makes all
+// give up when one fails or the session ends. It returns when all have ended.
+func (rd *round) supervise(s *control.Session, stop <-chan struct{}) (spent cost.Spent, err error) {
 	meter := cost.Start()
 	ended := make(chan error, len(rd.flows))
 	for _, f := range rd.flows {
 		go func() { ended <- f.run() }()
 	}
-	spent, err = rd.supervise(stop, ended, meter)
-	if err != nil {
-		// The peer learns why before the connection closes.
-		rd.c.Fail(err)
-		rd.c.Close() // ends listen
-		return spent, peer, err
-	}
-	if err = rd.await(rd.peerEnded); err == nil {
-		for _, f := range rd.flows {
-			f.checkMemory()
-		}
-		err = rd.c.Send("verdict", rd.verdict())
-	}
-	if err != nil {
-		rd.c.Close()
-		return spent, peer, err
-	}
-	select {
-	case peer = <-rd.peerVerdict:
-		return spent, peer, nil
-	case <-rd.ctx.Done():
-		rd.c.Close()
-		return spent, peer, context.Cause(rd.ctx)
-	}
-}
-
-// supervise waits for the flows, tells the peer when its part is done, and makes
-// all give up when one fails.
-func (rd *round) supervise(stop <-chan struct{}, ended <-chan error, meter cost.Meter) (spent cost.Spent, err error) {
-	told := false
-	for left := len(rd.flows); left > 0 || !told; {
-		if !told && rd.initiatorsDone() && err == nil {
+	gone := s.Context().Done()
+	for told, left := false, len(rd.flows); ; {
+		if !told && err == nil && rd.initiatorsDone() {
 			spent, told = meter.Since(), true
-			if err = rd.c.Send("finished", rd.finished()); err != nil {
-				rd.giveUp(err)
-			}
-			continue
+			err = s.Finished(rd.finished())
 		}
-		if err != nil && left == 0 {
-			break
+		if left == 0 {
+			return spent, err
 		}
 		select {
 		case e := <-ended:
 			left--
-			if e != nil && err == nil {
-				rd.giveUp(e)
-				err = context.Cause(rd.ctx)
+			if err == nil {
+				err = e
 			}
 		case <-stop:
 			stop = nil
@@ -179,8 +144,11 @@ func (rd *round) supervise(stop <-chan struct{}, ended <-chan error, meter cost.
 				f.stop.Store(true)
 				f.wake()
 			}
-		case <-rd.aborting(err):
-			err = context.Cause(rd.ctx)
+		case <-gone:
+			gone = nil
+			if err == nil {
+				err = s.Err()
+			}
 		}
 		if err != nil {
 			for _, f := range rd.flows {
@@ -189,18 +157,6 @@ func (rd *round) supervise(stop <-chan struct{}, ended <-chan error, meter cost.
 			}
 		}
 	}
-	if err != nil {
-		return spent, err
-	}
-	return spent, rd.c.Send("ended", nil)
-}
-
-// aborting fires once when someone gave up.
-func (rd *round) aborting(err error) <-chan struct{} {
-	if err != nil {
-		return nil
-	}
-	return rd.ctx.Done()
 }
 
 func (rd *round) initiatorsDone() bool {
@@ -222,37 +178,11 @@ func (rd *round) finished() finished {
 	return m
 }
 
-// listen takes the peer's messages until its verdict.
-func (rd *round) listen() {
-	for {
-		var fin finished
-		var v verdict
-		step, err := rd.c.RecvAny(map[string]any{"alive": nil, "finished": &fin, "ended": nil, "verdict": &v})
-		if err == nil && step == "finished" {
-			err = rd.setTargets(&fin)
-		}
-		if err != nil {
-			rd.giveUp(err)
-			return
-		}
-		switch step {
-		case "finished":
-			close(rd.peerFinished)
-		case "ended":
-			close(rd.peerEnded)
-		case "verdict":
-			rd.peerVerdict <- v
-			return
-		}
-	}
-}
-
 // setTargets tells our responders how many messages there are.
-func (rd *round) setTargets(fin *finished) error {
-	select {
-	case <-rd.peerFinished:
-		return errors.Errorf("step finished with %s: came twice", rd.c.Peer())
-	default:
+func (rd *round) setTargets(body json.RawMessage) error {
+	var fin finished
+	if err := json.Unmarshal(body, &fin); err != nil {
+		return errors.Wrap(err, "message")
 	}
 	for _, f := range rd.flows {
 		if f.initiator {
@@ -260,38 +190,12 @@ func (rd *round) setTargets(fin *finished) error {
 		}
 		n := fin.Counts[f.index]
 		if len(n) != len(f.lanes) {
-			return errors.Errorf("step finished with %s: flow %d has %d counts, %d queue pairs", rd.c.Peer(), f.index, len(n), len(f.lanes))
+			return errors.Errorf("flow %d has %d counts, %d queue pairs", f.index, len(n), len(f.lanes))
 		}
 		f.target.Store(&n)
 		f.wake()
 	}
 	return nil
-}
-
-// beat tells the peer that we are alive.
-func (rd *round) beat() {
-	t := time.NewTicker(heartbeat)
-	defer t.Stop()
-	for {
-		select {
-		case <-rd.ctx.Done():
-			return
-		case <-t.C:
-			if err := rd.c.Send("alive", nil); err != nil {
-				rd.giveUp(err)
-				return
-			}
-		}
-	}
-}
-
-func (rd *round) await(c <-chan struct{}) error {
-	select {
-	case <-c:
-		return nil
-	case <-rd.ctx.Done():
-		return context.Cause(rd.ctx)
-	}
 }
 
 // verdict sums our initiators and names the first mismatch of all flows.
@@ -312,7 +216,6 @@ func (rd *round) verdict() verdict {
 
 // close destroys all flows.
 func (rd *round) close() error {
-	rd.giveUp(errAborted)
 	var first error
 	for _, f := range rd.flows {
 		if err := f.close(rd.r); first == nil {

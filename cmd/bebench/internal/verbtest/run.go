@@ -67,7 +67,7 @@ func Run(soft, ctx context.Context, c *control.Conn, dev verbs.Device, p *Params
 
 // measure runs one round.
 func measure(soft, ctx context.Context, c *control.Conn, r *rig, p *Params, client bool, size int, sink Sink) (_ *report.Sample, err error) {
-	rd, err := newRound(ctx, c, r, p, client, size)
+	rd, err := newRound(c, r, p, client, size)
 	if err != nil {
 		c.Fail(err)
 		return nil, err
@@ -78,7 +78,7 @@ func measure(soft, ctx context.Context, c *control.Conn, r *rig, p *Params, clie
 		}
 	}()
 	defer rd.watchProgress(sink.Progress)()
-	spent, peer, err := rd.run(soft.Done())
+	spent, peer, err := rd.run(ctx, soft.Done())
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,71 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/provider"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// simPrefix begins the names of simulated devices, which live in one process.
+const simPrefix = "sim:"
+
+// chosen is the device of a command.
+type chosen struct {
+	dev  verbs.Device
+	name string
+	note string // why it was chosen, if the user did not
+}
+
+// sim reports a device that only this process can reach.
+func (c *chosen) sim() bool { return strings.HasPrefix(c.name, simPrefix) }
+
+// again opens the device for one more end in this process.
+func (c *chosen) again() (verbs.Device, error) { return provider.Open(c.name) }
+
+// choose opens the named device, or without a name the default one.
+func choose(name string) (*chosen, error) {
+	if name != "" {
+		dev, err := provider.Open(name)
+		if errors.Is(err, verbs.ErrNotFound) {
+			return nil, errors.WithMessage(err, "-d "+name)
+		}
+		return &chosen{dev: dev, name: name}, err
+	}
+	dev, note, err := provider.Default()
+	if err != nil {
+		return nil, err
+	}
+	c := &chosen{dev: dev, name: dev.Info().Name, note: note}
+	if strings.HasPrefix(c.name, simPrefix) {
+		c.name = simPrefix // each end a NIC of its own
+	}
+	return c, nil
+}
+
+// mode is the role that a command plays.
+type mode int
+
+const (
+	local mode = iota
+	server
+	client
+)
+
+// role decides it: a host makes a client; without one the command is the server,
+// or both ends on a simulator or with --local.
+func (c *chosen) role(hosts []string, wantLocal bool) (mode, error) {
+	switch {
+	case len(hosts) > 0 && c.sim():
+		return 0, exit.Usagef("%s is a simulator inside one process: %s cannot be reached through it; "+
+			"leave the host out to run both ends here, or choose a real device with -d", c.name, strings.Join(hosts, " "))
+	case len(hosts) > 0:
+		return client, nil
+	case wantLocal || c.sim():
+		return local, nil
+	}
+	return server, nil
+}

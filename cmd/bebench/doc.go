@@ -1,0 +1,16 @@
+// Bebench measures ByteExpress and what is below it, and checks that the bytes
+// are right.
+//
+//	bebench                           the main job: a parameter server over ByteExpress and over TCP
+//	bebench devices                   the RDMA devices of this machine
+//	bebench send|write|... bw|lat     verbs, as perftest does
+//	bebench msg bw|lat                ByteExpress sockets
+//	bebench ps                        the parameter-server job, on one host or several
+//
+// A test between two hosts runs the same command on both: without a host it is
+// the server, with one the client. On the simulator, and with --local, both ends
+// run in one process.
+//
+// Exit status: 0 done, 1 wrong usage, 2 set-up or peer failed, 3 a threshold was
+// missed, 4 data were wrong.
+package main

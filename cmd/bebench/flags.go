@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+)
+
+// deviceFlags choose the device and how to connect from it; letters and meanings
+// are perftest's.
+type deviceFlags struct {
+	name   string
+	port   int
+	gid    int
+	mtu    int
+	ack    int
+	sl     int
+	tclass int
+}
+
+func (d *deviceFlags) add(fs *pflag.FlagSet) {
+	fs.StringVarP(&d.name, "ib-dev", "d", "", "RDMA device: rxe0, mlx5_0, sim: (default: the first active one that we can drive, else sim:)")
+	fs.IntVarP(&d.port, "ib-port", "i", 1, "port of the device")
+	fs.IntVarP(&d.gid, "gid-index", "x", -1, "index of our GID, -1: the best one")
+	fs.IntVarP(&d.mtu, "mtu", "m", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096; 0: the port's")
+	fs.IntVarP(&d.ack, "qp-timeout", "u", 14, "acknowledgement timeout: 4.096 us * 2^n, 0 to 31; 0: for ever")
+	fs.IntVarP(&d.sl, "sl", "S", 0, "service level, 0 to 7")
+	fs.IntVar(&d.tclass, "tclass", 0, "traffic class, 0 to 255: DSCP * 4 on RoCE v2")
+}
+
+func (d *deviceFlags) check() error {
+	return firstOf(
+		inRange("ib-port", d.port, 1, 255), inRange("gid-index", d.gid, -1, 255), inRange("qp-timeout", d.ack, 0, 31),
+		inRange("sl", d.sl, 0, 7), inRange("tclass", d.tclass, 0, 255), oneOf("mtu", d.mtu, 0, 256, 512, 1024, 2048, 4096),
+	)
+}
+
+// peerFlags say how the two ends of a test find each other.
+type peerFlags struct {
+	port    int
+	timeout time.Duration
+	once    bool
+	local   bool
+}
+
+func (p *peerFlags) add(fs *pflag.FlagSet) {
+	fs.IntVarP(&p.port, "port", "p", 18515, "TCP port of the server")
+	fs.DurationVar(&p.timeout, "timeout", 10*time.Second, "time limit of each step between the two ends")
+	fs.BoolVarP(&p.once, "once", "1", false, "server: one test, then exit with its status")
+	fs.BoolVar(&p.local, "local", false, "both ends in this process (default on sim:)")
+}
+
+func (p *peerFlags) check(hosts []string) error {
+	err := firstOf(inRange("port", p.port, 1, 65535))
+	switch {
+	case err != nil:
+		return err
+	case p.timeout < time.Second:
+		return exit.Usagef("--timeout %v: at least 1s", p.timeout)
+	case p.local && len(hosts) > 0:
+		return exit.Usagef("--local and a host (%s) contradict each other: leave one of them out", hosts[0])
+	case p.once && len(hosts) > 0:
+		return exit.Usagef("-1 is for the server, and a host (%s) makes a client: leave one of them out", hosts[0])
+	case p.once && p.local:
+		return exit.Usagef("-1 is for a server, and --local has none: leave one of them out")
+	}
+	return nil
+}
+
+// seconds is a flag for a time: a number of seconds, as perftest has it, or a Go
+// duration.
+type seconds time.Duration
+
+func (s *seconds) String() string {
+	return strconv.FormatFloat(time.Duration(*s).Seconds(), 'g', -1, 64)
+}
+func (s *seconds) Type() string { return "seconds" }
+func (s *seconds) Set(v string) error {
+	if f, err := strconv.ParseFloat(v, 64); err == nil {
+		v = fmt.Sprintf("%fs", f)
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d <= 0 || d > 24*time.Hour {
+		return fmt.Errorf("time %q: want seconds, as 10 or 0.5, up to a day", v)
+	}
+	*s = seconds(d)
+	return nil
+}
+
+func firstOf(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func inRange(flag string, n, low, high int) error {
+	if n < low || n > high {
+		return exit.Usagef("--%s %d: must be %d to %d", flag, n, low, high)
+	}
+	return nil
+}
+
+func oneOf(flag string, n int, choices ...int) error {
+	for _, c := range choices {
+		if n == c {
+			return nil
+		}
+	}
+	return exit.Usagef("--%s %d: must be one of %s", flag, n, strings.Trim(fmt.Sprint(choices), "[]"))
+}
+
+// args lists all flags in effect, for the document.
+func args(c *cobra.Command, hosts []string) map[string]any {
+	m := map[string]any{}
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		switch s := f.Value.String(); f.Value.Type() {
+		case "bool":
+			m[f.Name] = s == "true"
+		case "int", "bytes", "uint64":
+			n, _ := strconv.ParseInt(s, 10, 64)
+			m[f.Name] = n
+		case "float64", "seconds":
+			n, _ := strconv.ParseFloat(s, 64)
+			m[f.Name] = n
+		default:
+			m[f.Name] = s
+		}
+	})
+	delete(m, "help")
+	delete(m, "version")
+	if len(hosts) > 0 {
+		m["hosts"] = hosts
+	}
+	return m
+}

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+)
+
+// twoEnds runs a test that has a server and a client end.
+type twoEnds struct {
+	e     *env
+	peer  *peerFlags
+	hello control.Hello
+	// serve runs the server's end of one agreed test, measure the client's.
+	serve   func(ctx context.Context, c *control.Conn) error
+	measure func(ctx context.Context, c *control.Conn) error
+	// listening is told of the server's address; may be nil.
+	listening func(addr net.Addr)
+}
+
+// run plays the role.
+func (t *twoEnds) run(m mode, hosts []string) error {
+	switch m {
+	case client:
+		return t.client(net.JoinHostPort(hosts[0], strconv.Itoa(t.peer.port)))
+	case server:
+		return t.server()
+	}
+	return t.local()
+}
+
+func (t *twoEnds) client(addr string) error {
+	c, err := control.Dial(t.e.soft, addr, t.peer.timeout)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	c = c.Within(t.e.hard)
+	if err := c.Greet(t.hello); err != nil {
+		return err
+	}
+	return t.measure(t.e.hard, c)
+}
+
+func (t *twoEnds) server() error {
+	ln, err := control.Listen(":" + strconv.Itoa(t.peer.port))
+	if err != nil {
+		return err
+	}
+	s := t.newServer(t.peer.once)
+	s.Ended = func(peer string, err error) {
+		if err != nil {
+			fmt.Fprintf(t.e.stderr, "bebench: client %s: %v\n", peer, err)
+			return
+		}
+		fmt.Fprintf(t.e.stderr, "bebench: client %s: done\n", peer)
+	}
+	fmt.Fprintf(t.e.stderr, "bebench: %s: waiting for a client on port %d\n", t.hello.Command, t.peer.port)
+	return s.Run(t.e.soft, t.e.hard, ln)
+}
+
+func (t *twoEnds) newServer(once bool) *control.Server {
+	return &control.Server{Hello: t.hello, Limit: t.peer.timeout, Once: once, Test: t.serve}
+}
+
+// local runs both ends over a loopback connection in this process.
+func (t *twoEnds) local() error {
+	ln, err := control.Listen("127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	ctx, stop := context.WithCancel(t.e.soft)
+	go func() { ended <- t.newServer(true).Run(ctx, t.e.hard, ln) }()
+	err = t.client(ln.Addr().String())
+	// A client that did not get as far as a test leaves the server waiting.
+	stop()
+	if serverErr := <-ended; err == nil {
+		err = serverErr
+	}
+	return err
+}

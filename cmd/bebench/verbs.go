@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/size"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/verbtest"
+)
+
+// maxAll is the longest message of -a, as in perftest.
+const maxAll = 1 << 23
+
+// verbsFlags are those of the tests of verbs; letters and meanings are perftest's.
+type verbsFlags struct {
+	device deviceFlags
+	peer   peerFlags
+	output outputFlags
+
+	size     size.Bytes
+	all      bool
+	duration seconds
+	verify   bool
+	p        verbtest.Params
+}
+
+func newVerbs(e *env, op verbtest.Op) *cobra.Command {
+	what := map[verbtest.Op]string{
+		verbtest.Send: "SEND", verbtest.Write: "RDMA WRITE", verbtest.WriteImm: "RDMA WRITE with immediate", verbtest.Read: "RDMA READ",
+		verbtest.Atomic: "atomic fetch-and-add",
+	}[op]
+	return group(op.String(), "measure "+what, newVerbsTest(e, op, false, what), newVerbsTest(e, op, true, what))
+}
+
+func newVerbsTest(e *env, op verbtest.Op, latency bool, what string) *cobra.Command {
+	f := &verbsFlags{p: verbtest.Params{Op: op, Latency: latency, Seed: 1}}
+	use, short, iters, bytes := "bw", "bandwidth of "+what, 5000, size.Bytes(65536)
+	if latency {
+		use, short, iters, bytes = "lat", "latency of "+what, 1000, 2
+	}
+	if op == verbtest.Atomic {
+		bytes = 8
+	}
+	f.size = bytes
+	c := &cobra.Command{
+		Use: use + " [HOST]", Short: short, Args: atMostOneHost, DisableFlagsInUseLine: true,
+		RunE: func(c *cobra.Command, hosts []string) error { return f.run(e, c, hosts) },
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	f.device.add(fs)
+	f.peer.add(fs)
+	f.add(fs, iters)
+	f.output.add(fs)
+	return c
+}
+
+func (f *verbsFlags) add(fs *pflag.FlagSet, iters int) {
+	p := &f.p
+	if p.Op != verbtest.Atomic {
+		fs.VarP(&f.size, "size", "s", "message size, 1 to 2147483647 bytes; K, M, G are powers of 1024")
+		fs.BoolVarP(&f.all, "all", "a", false, "all sizes from 2 to 2^23 bytes")
+	}
+	fs.IntVarP(&p.Iters, "iters", "n", iters, "messages of each queue pair and size")
+	fs.VarP(&f.duration, "duration", "D", "run each size for so many seconds instead of -n messages")
+	fs.IntVarP(&p.TxDepth, "tx-depth", "t", 128, "requests outstanding on a queue pair")
+	fs.IntVarP(&p.RxDepth, "rx-depth", "r", 512, "receives posted on a queue pair")
+	fs.IntVarP(&p.CQMod, "cq-mod", "Q", 16, "one request in so many is signaled")
+	fs.IntVarP(&p.Inline, "inline_size", "I", 0, "send messages up to so many bytes inline")
+	if p.Op == verbtest.Read || p.Op == verbtest.Atomic {
+		fs.IntVarP(&p.Outs, "outs", "o", 16, "operations outstanding at the device")
+	}
+	fs.BoolVarP(&p.Events, "events", "e", false, "sleep until a completion comes instead of polling")
+	fs.BoolVarP(&p.Histogram, "report-histogram", "H", false, "report the latency histogram")
+	fs.BoolVar(&f.verify, "verify", false, "compare the bytes at the receiver (default true on sim:)")
+	p.QPs, p.Threads, p.PostList = 1, 1, 1
+	if p.Latency {
+		return
+	}
+	fs.IntVarP(&p.QPs, "qp", "q", 1, "queue pairs in each direction")
+	fs.IntVar(&p.Threads, "threads", 1, "threads that share the queue pairs, in each direction")
+	fs.IntVarP(&p.PostList, "post_list", "l", 1, "requests a doorbell")
+	fs.BoolVarP(&p.Bidirectional, "bidirectional", "b", false, "measure both directions at once")
+	fs.BoolVarP(&p.NoPeak, "noPeak", "N", false, "read the clock less often: neither peak bandwidth nor percentiles")
+	fs.BoolVar(&f.output.gbits, "report_gbits", false, "bandwidth in Gbit/s instead of 2^20 bytes/s")
+}
+
+// check refuses contradictions, and fills the parameters in.
+func (f *verbsFlags) check(c *cobra.Command, hosts []string) error {
+	p := &f.p
+	set := c.Flags().Changed
+	p.Sizes = []int{int(f.size)}
+	if f.all {
+		p.Sizes = nil
+		for n := 2; n <= maxAll; n *= 2 {
+			p.Sizes = append(p.Sizes, n)
+		}
+	}
+	p.Duration = time.Duration(f.duration)
+	p.Port, p.GIDIndex, p.MTUBytes = f.device.port, f.device.gid, f.device.mtu
+	p.AckTimeout, p.ServiceLevel, p.TrafficClass = uint8(f.device.ack), uint8(f.device.sl), uint8(f.device.tclass)
+	err := firstOf(f.device.check(), f.peer.check(hosts), f.output.check(),
+		inRange("iters", p.Iters, 1, 1<<40), inRange("tx-depth", p.TxDepth, 1, 1<<20), inRange("rx-depth", p.RxDepth, 1, 1<<20),
+		inRange("cq-mod", p.CQMod, 1, 1<<20), inRange("inline_size", p.Inline, 0, 1<<16), inRange("qp", p.QPs, 1, 1<<16),
+		inRange("threads", p.Threads, 1, 1024), inRange("post_list", p.PostList, 1, 1<<20))
+	if p.Op == verbtest.Read || p.Op == verbtest.Atomic {
+		err = firstOf(err, inRange("outs", p.Outs, 1, 255))
+	}
+	contradict := func(bad bool, what string) {
+		if bad && err == nil {
+			err = exit.Usagef("%s: leave one of them out", what)
+		}
+	}
+	contradict(f.all && set("size"), "-a and -s contradict each other")
+	contradict(p.Duration > 0 && set("iters"), "-D and -n contradict each other")
+	contradict(p.PostList > p.TxDepth, "-l is more than -t: a doorbell cannot post more than may be outstanding")
+	contradict(set("cq-mod") && p.CQMod > p.TxDepth, "-Q is more than -t: no request that is outstanding would be signaled")
+	contradict(p.Inline > 0 && (p.Op == verbtest.Read || p.Op == verbtest.Atomic), "-I and "+p.Op.String()+": only SEND and WRITE can be inline")
+	contradict(p.Latency && p.Op == verbtest.Write && p.Events, "-e and write lat: the arrival of a WRITE is seen in memory, there is no event")
+	contradict(p.Threads > p.QPs, "--threads is more than -q: each thread needs a queue pair")
+	contradict(p.NoPeak && (f.output.limits.maxMean > 0 || f.output.limits.maxP99 > 0 || p.Histogram), "-N measures no latency, which --max-mean, --max-p99 and -H need")
+	contradict(p.Latency && f.output.limits.minBW > 0, "lat measures no bandwidth, which --min-bw needs")
+	return err
+}
+
+func (f *verbsFlags) run(e *env, c *cobra.Command, hosts []string) error {
+	if err := f.check(c, hosts); err != nil {
+		return err
+	}
+	p := &f.p
+	dev, err := choose(f.device.name)
+	if err != nil {
+		return err
+	}
+	role, err := dev.role(hosts, f.peer.local)
+	if err != nil {
+		return err
+	}
+	if p.Verify = f.verify; !c.Flags().Changed("verify") {
+		p.Verify = dev.sim()
+	}
+	table := report.LatencyTable
+	if !p.Latency {
+		table = func(w io.Writer) *report.Table { return report.BandwidthTable(w, f.output.gbits) }
+	}
+	o := newOutput(e, c, hosts, &f.output, table)
+	ends := twoEnds{
+		e: e, peer: &f.peer, hello: control.NewHello(o.doc.Command, p.Agreed()),
+		serve: func(ctx context.Context, conn *control.Conn) error {
+			d, err := dev.again()
+			if err != nil {
+				conn.Fail(err)
+				return err
+			}
+			return verbtest.Run(e.soft, ctx, conn, d, p, false, verbtest.Sink{})
+		},
+		measure: func(ctx context.Context, conn *control.Conn) error {
+			return verbtest.Run(e.soft, ctx, conn, dev.dev, p, true, f.sink(o, dev))
+		},
+	}
+	if role == server {
+		return ends.run(role, hosts)
+	}
+	return o.finish(ends.run(role, hosts))
+}
+
+// sink writes what the client measures.
+func (f *verbsFlags) sink(o *output, dev *chosen) verbtest.Sink {
+	p := &f.p
+	current := 0
+	return verbtest.Sink{
+		Device: func(d report.Device) {
+			o.doc.Device = &d
+			f.head(o, dev)
+		},
+		Sample: func(s *report.Sample) error {
+			current++
+			return o.row(s.Row(), true)
+		},
+		Progress: func(done, total int64) {
+			bytes := p.Sizes[min(current, len(p.Sizes)-1)]
+			if p.Latency {
+				bytes = 0
+			}
+			o.progress(p.Op.String(), bytes, done, total)
+		},
+	}
+}
+
+// head writes what is measured, and on what.
+func (f *verbsFlags) head(o *output, dev *chosen) {
+	p, d := &f.p, o.doc.Device
+	_ = report.Rule(o.text)
+	kind := "BW"
+	if p.Latency {
+		kind = "Latency"
+	}
+	o.printf("                    %s %s test\n", strings.ToUpper(p.Op.String()), kind)
+	o.printf(" Device         : %-16s Provider       : %s\n", d.Name, d.Provider)
+	o.printf(" Number of qps  : %-16d Threads        : %d\n", p.QPs, p.Threads)
+	o.printf(" Connection type: %-16s MTU            : %d[B]\n", "RC", d.MTUBytes)
+	o.printf(" TX depth       : %-16d RX depth       : %d\n", p.TxDepth, p.RxDepth)
+	o.printf(" GID            : %s\n", d.GID)
+	if dev.note != "" {
+		o.printf(" %s\n", dev.note)
+	}
+	switch {
+	case p.Latency && p.Op != verbtest.Read && p.Op != verbtest.Atomic:
+		o.printf(" Latency is half a round trip.\n")
+	case p.Latency:
+		o.printf(" Latency is from posting the request to its completion.\n")
+	default:
+		o.printf(" Percentiles are from posting a signaled request (one in %d) to its completion.\n", p.CQMod)
+	}
+	_ = report.Rule(o.text)
+}
