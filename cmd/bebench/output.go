@@ -24,6 +24,7 @@ type outputFlags struct {
 	stream   bool
 	interval seconds
 	progress string
+	profile  string
 	gbits    bool
 	limits   limits
 }
@@ -33,6 +34,7 @@ func (o *outputFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&o.stream, "json-stream", false, "write each result as one line of JSON to standard output instead of the table")
 	fs.Var(&o.interval, "interval", "also report every so many seconds what was done since")
 	fs.StringVar(&o.progress, "progress", "auto", "show progress on standard error: auto (on a terminal), always, never")
+	fs.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the run for go tool pprof to a file")
 	o.limits.add(fs)
 }
 

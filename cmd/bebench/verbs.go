@@ -169,7 +169,7 @@ func (f *verbsFlags) run(e *env, c *cobra.Command, hosts []string) error {
 	if role == server {
 		return ends.run(role, hosts)
 	}
-	return o.finish(ends.run(role, hosts))
+	return o.finish(profiled(f.output.profile, func() error { return ends.run(role, hosts) }))
 }
 
 // sink writes what the client measures.

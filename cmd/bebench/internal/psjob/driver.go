@@ -27,6 +27,9 @@ type Driver struct {
 	stop    atomic.Bool
 	slice   int
 
+	// Counters of what is below, for the rows; nil: none. Set before the first Turn.
+	Counters func() map[string]int64
+
 	sums     map[string]*sum
 	verified int64 // rows
 	wrong    error
@@ -38,6 +41,7 @@ type sum struct {
 	ops   int64
 	bytes int64
 	spent cost.Spent
+	count map[string]int64
 }
 
 // NewDriver connects the workers to the shards at addrs. name goes into the rows.
@@ -117,6 +121,7 @@ func (d *Driver) measure(ctx context.Context, op string) error {
 			w.run(op, recs[i])
 		})
 	}
+	before := d.counters()
 	meter := cost.Start()
 	close(start)
 	running.Wait()
@@ -124,10 +129,13 @@ func (d *Driver) measure(ctx context.Context, op string) error {
 
 	s := d.sums[op]
 	if s == nil {
-		s = &sum{lat: hist.New()}
+		s = &sum{lat: hist.New(), count: map[string]int64{}}
 		d.sums[op] = s
 	}
 	s.spent = s.spent.Add(spent)
+	for name, n := range d.counters() {
+		s.count[name] += n - before[name]
+	}
 	var failed error
 	for i, w := range d.workers {
 		s.lat.Merge(recs[i])
@@ -145,6 +153,13 @@ func (d *Driver) measure(ctx context.Context, op string) error {
 		}
 	}
 	return failed
+}
+
+func (d *Driver) counters() map[string]int64 {
+	if d.Counters == nil {
+		return nil
+	}
+	return d.Counters()
 }
 
 // settle verifies and releases what the workers hold, in parallel.
@@ -195,6 +210,14 @@ func (d *Driver) ReadBack(ctx context.Context) error {
 	return nil
 }
 
+// Warm runs one turn whose measurements are forgotten: memory is registered and
+// touched for the first time there.
+func (d *Driver) Warm(ctx context.Context) error {
+	err := d.Turn(ctx)
+	d.sums = map[string]*sum{}
+	return err
+}
+
 // Verified is the number of rows that were compared, value by value.
 func (d *Driver) Verified() int64 { return d.verified }
 
@@ -216,6 +239,9 @@ func (d *Driver) Samples() []*report.Sample {
 		}
 		sample := &report.Sample{
 			Name: d.name, Op: op, Ops: s.ops, Bytes: s.bytes, Wall: s.spent.Wall, Latency: s.lat, Spent: &s.spent, Stopped: d.stop.Load(),
+		}
+		if d.Counters != nil {
+			sample.Counters = s.count
 		}
 		if d.cfg.Verify {
 			good := d.wrong == nil

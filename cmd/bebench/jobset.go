@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/psjob"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// jobSet runs parameter-server jobs over several transports in turn, so that a
+// noisy machine troubles all alike.
+type jobSet struct {
+	e    *env
+	o    *output
+	open func() (verbs.Device, error)
+	be   be.Config
+	jobs []*job
+}
+
+// job is one workload over one transport.
+type job struct {
+	*psjob.Driver
+	name  string
+	close func() error
+}
+
+// start brings up a job over each of the transports, "be" or "tcp", with shards in
+// this process.
+func (s *jobSet) start(cfg *psjob.Config, stream []uint64, names ...string) error {
+	for _, name := range names {
+		open, counters := psjob.OverTCP, (func() map[string]int64)(nil)
+		if name == "be" {
+			nodes := psjob.NewNodes(s.open, s.be)
+			open, counters = nodes.Open, nodes.Counters
+		}
+		l, err := psjob.StartLocal(s.e.hard, cfg, name, open, stream)
+		if err != nil {
+			return errors.WithMessagef(err, "parameter server over %s", name)
+		}
+		l.Counters = counters
+		s.jobs = append(s.jobs, &job{l.Driver, name, l.Close})
+	}
+	return nil
+}
+
+// run lets the jobs take turns, each round in the other order, while more says so
+// and nobody interrupts.
+func (s *jobSet) run(more func(turns int) bool) error {
+	defer context.AfterFunc(s.e.soft, func() {
+		for _, j := range s.jobs {
+			j.Stop()
+		}
+	})()
+	for _, j := range s.jobs {
+		if err := j.Warm(s.e.hard); err != nil {
+			return err
+		}
+	}
+	for turns := 0; more(turns) && s.e.soft.Err() == nil; turns++ {
+		order := slices.Clone(s.jobs)
+		if turns%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, j := range order {
+			if s.e.soft.Err() != nil {
+				break
+			}
+			if err := j.Turn(s.e.hard); err != nil {
+				return err
+			}
+			s.o.progress(j.name, 0, int64(turns), 0)
+		}
+	}
+	if s.e.soft.Err() != nil {
+		return errInterrupted
+	}
+	for _, j := range s.jobs {
+		if err := j.ReadBack(s.e.hard); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish closes the jobs and writes rows and ratios, grouped by operation. err is
+// what run said.
+func (s *jobSet) finish(err error) error {
+	var rows []report.Row
+	var verified int64
+	for _, j := range s.jobs {
+		verified += j.Verified()
+		for _, sample := range j.Samples() {
+			rows = append(rows, sample.Row())
+		}
+		if closeErr := j.close(); err == nil {
+			err = closeErr
+		}
+	}
+	slices.SortStableFunc(rows, func(a, b report.Row) int { return compareOps(a.Op, b.Op) })
+	for i := range rows {
+		judged := rows[i].Name == "be" || !slices.ContainsFunc(rows, func(r report.Row) bool { return r.Name == "be" })
+		if rowErr := s.o.row(rows[i], judged); err == nil {
+			err = rowErr
+		}
+	}
+	for i := range rows {
+		if i > 0 && rows[i].Op == rows[i-1].Op && rows[i-1].Name == "be" {
+			s.o.doc.Ratios = append(s.o.doc.Ratios, report.Compare(&rows[i-1], &rows[i]))
+		}
+	}
+	_ = report.Rule(s.o.text)
+	for i := range s.o.doc.Ratios {
+		_ = report.WriteRatio(s.o.text, &s.o.doc.Ratios[i])
+	}
+	for i := range rows {
+		s.explain(&rows[i])
+	}
+	if verified > 0 && err == nil {
+		s.o.printf(" verified bit by bit: %d rows fetched over each transport, every value\n", verified)
+	}
+	return err
+}
+
+// compareOps puts fetch before push.
+func compareOps(a, b string) int {
+	return slices.Index([]string{psjob.OpFetch, psjob.OpPush}, a) - slices.Index([]string{psjob.OpFetch, psjob.OpPush}, b)
+}
+
+// explain says from the counters what an operation over ByteExpress took.
+func (s *jobSet) explain(r *report.Row) {
+	c := r.Counters
+	if c == nil || r.Ops == 0 {
+		return
+	}
+	per := func(name string) string { return fmt.Sprintf("%.2f", float64(c[name])/float64(r.Ops)) }
+	s.o.printf(" %s over %s, each: %s eager messages, %s large ones, %s doorbells for %s requests; stalls: credit %s, window %s, slots %s; registrations in all: %d\n",
+		r.Op, r.Name, per("eager_messages"), per("rendezvous_messages"), per("doorbells"), per("requests"),
+		per("credit_stalls"), per("window_stalls"), per("slot_stalls"), c["registrations"])
+}
