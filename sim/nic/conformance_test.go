@@ -43,6 +43,19 @@ func TestEveryOperation(t *testing.T) {
 	}
 }
 
+var (
+	noise     = randomBytes(1<<20 + 1024)
+	untouched = bytes.Repeat([]byte{0xee}, 1<<20+64)
+)
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	for i := range b {
+		b[i] = byte(i*7 + i>>8*13)
+	}
+	return b
+}
+
 func oneOperation(t *testing.T, v *vnet, x, y *vend, op qp.Opcode, size, sges int, name string) {
 	t.Helper()
 	src, dst := x, y
@@ -51,12 +64,8 @@ func oneOperation(t *testing.T, v *vnet, x, y *vend, op qp.Opcode, size, sges in
 	}
 	const at = 32 // the bytes around the target must stay
 	binary.LittleEndian.PutUint64(src.buf, uint64(size)<<8|uint64(op))
-	for i := range size {
-		src.buf[at+i] = byte(i*7+i>>8) ^ byte(op) ^ byte(sges)
-	}
-	for i := range dst.buf[:at+size+32] {
-		dst.buf[i] = 0xee
-	}
+	copy(src.buf[at:at+size], noise[int(op)*64+sges:])
+	copy(dst.buf[:at+size+32], untouched)
 	wr := qp.SendWR{ID: 1, Opcode: op, Flags: qp.Signaled, Imm: 0x01020304, RemoteAddr: y.reg.Addr + at, RKey: y.reg.RKey, SGEs: x.split(at, size, sges)}
 	if op.ConsumesRecv() {
 		y.recv(qp.RecvWR{ID: 2, SGEs: y.split(at, size, sges%31+1)})
@@ -243,5 +252,46 @@ func TestSolicitedEvents(t *testing.T) {
 	v.idle()
 	if told != 3 {
 		t.Fatalf("a failed completion gave no event")
+	}
+}
+
+// TestHoldSends: receive completions overtake up to that many send completions
+// of the same CQ (case C11). A sender that takes the peer's answer for a free slot
+// finds its queue full.
+func TestHoldSends(t *testing.T) {
+	for _, hold := range []int{0, 8, 32} {
+		v := newNet(t, 1)
+		x, y := v.pairOf(v.add(func(c *Config) { c.HoldSends = hold }), v.add(nil), 4096, nil)
+		for i := range 40 {
+			x.recv(qp.RecvWR{ID: uint64(100 + i)})
+		}
+		for i := range 64 {
+			y.recv(qp.RecvWR{})
+			x.send(qp.SendWR{ID: uint64(i), Opcode: qp.Send, Flags: qp.Signaled})
+		}
+		for x.q.sq.una != x.q.sq.posted() && v.step() { // all are acknowledged
+		}
+		for i := range 20 {
+			y.send(qp.SendWR{ID: uint64(i), Opcode: qp.Send, Flags: qp.Signaled})
+			v.step()
+			v.step()
+		}
+		early := x.poll()
+		overtook := 0
+		for overtook < len(early) && early[overtook].Opcode == cq.Recv {
+			overtook++
+		}
+		want := map[int]int{0: 0, 8: 8, 32: 20}[hold]
+		if overtook != want {
+			t.Errorf("hold %d: %d receives came first, want %d", hold, overtook, want)
+		}
+		if n, err := x.q.PostSend(make([]qp.SendWR, 1), 1<<31); hold == 32 && (n != 0 || err != qp.ErrQueueFull) {
+			t.Errorf("hold %d: post before the send completions: %d, %v", hold, n, err)
+		}
+		v.idle()
+		all := append(early, x.poll()...)
+		if len(all) < 84 {
+			t.Errorf("hold %d: %d completions, want 84", hold, len(all))
+		}
 	}
 }
