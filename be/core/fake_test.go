@@ -351,7 +351,11 @@ func testConfig() Config {
 }
 
 func newWorld(t testing.TB, seed uint64, cfg Config) *world {
-	w := &world{t: t, mem: newFakeMemory(arenaBytes), rng: rand.New(rand.NewPCG(seed, 1))}
+	return newWorldIn(t, newFakeMemory(arenaBytes), seed, cfg)
+}
+
+func newWorldIn(t testing.TB, mem *fakeMemory, seed uint64, cfg Config) *world {
+	w := &world{t: t, mem: mem, rng: rand.New(rand.NewPCG(seed, 1))}
 	caps := qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 2, RecvSGE: 2}
 	a, b := newFakePair(t, w.mem, caps)
 	for i, q := range []*fakeQP{a, b} {
