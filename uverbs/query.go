@@ -121,7 +121,7 @@ func (c *Context) queryGIDTable(port int) ([]verbs.GIDEntry, error) {
 	if err != nil {
 		return nil, err
 	}
-	room := p.GIDs * max(c.dev.Ports, 1) // the answer covers all ports
+	room := max(p.GIDs*c.dev.Ports, 1) // the answer covers all ports
 	r, err := c.begin(mQueryGIDTable, room*gidEntrySize+8)
 	if err != nil {
 		return nil, err
@@ -135,11 +135,12 @@ func (c *Context) queryGIDTable(port int) ([]verbs.GIDEntry, error) {
 		return nil, c.fail(r.m, fmt.Sprintf("of port %d, room for %d", port, room), errno)
 	}
 	n := min(u64(count), uint64(room))
-	return gidEntries(entries[:n*gidEntrySize], port, interfaceName), nil
+	return gidEntries(entries[:n*gidEntrySize], port, interfaces()), nil
 }
 
-// gidEntries decodes the entries of one port.
-func gidEntries(b []byte, port int, ifName func(int) string) []verbs.GIDEntry {
+// gidEntries decodes the entries of one port. names are the network interfaces of
+// this namespace; an entry of another interface is left out. nil: not known.
+func gidEntries(b []byte, port int, names map[int]string) []verbs.GIDEntry {
 	var gids []verbs.GIDEntry
 	for ; len(b) >= gidEntrySize; b = b[gidEntrySize:] {
 		g := verbs.GIDEntry{
@@ -149,8 +150,9 @@ func gidEntries(b []byte, port int, ifName func(int) string) []verbs.GIDEntry {
 		if int(gidEntryPortNum.Get(b)) != port || g.GID.IsZero() {
 			continue
 		}
-		if g.IfIndex != 0 {
-			g.NetDev = ifName(g.IfIndex)
+		g.NetDev = names[g.IfIndex]
+		if g.IfIndex != 0 && names != nil && g.NetDev == "" {
+			continue
 		}
 		gids = append(gids, g)
 	}
@@ -158,12 +160,18 @@ func gidEntries(b []byte, port int, ifName func(int) string) []verbs.GIDEntry {
 	return gids
 }
 
-func interfaceName(index int) string {
-	i, err := net.InterfaceByIndex(index)
+// interfaces gives the names of this namespace's network interfaces by index, nil
+// if they cannot be listed.
+func interfaces() map[int]string {
+	list, err := net.Interfaces()
 	if err != nil {
-		return ""
+		return nil
 	}
-	return i.Name
+	names := make(map[int]string, len(list))
+	for _, i := range list {
+		names[i.Index] = i.Name
+	}
+	return names
 }
 
 // sysfsGIDs reads the table from sysfs. An entry whose network interface is of

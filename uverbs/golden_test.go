@@ -1,0 +1,244 @@
+//go:build linux
+
+package uverbs
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// goldenCall is an ioctl as libibverbs makes it for the same verb on an rxe device.
+type goldenCall struct {
+	ID       string
+	Kind     string
+	Ctx      string
+	Op       string
+	Object   uint16 `json:"object_id"`
+	Method   uint16 `json:"method_id"`
+	DriverID uint32 `json:"driver_id"`
+	Attrs    []struct {
+		ID       uint16
+		Name     string
+		Len      int
+		Flags    uint16
+		Kind     string
+		Data     string
+		Value    uint64
+		Volatile [][2]int
+	}
+	Args struct {
+		Addr      string
+		Length    uint64
+		Access    mr.Access
+		CQE       int
+		Vector    int      `json:"comp_vector"`
+		CQHandle  CQHandle `json:"cq_handle"`
+		Solicited int      `json:"solicited_only"`
+		Type      string
+		SigAll    int `json:"sq_sig_all"`
+		SendWR    int `json:"max_send_wr"`
+		RecvWR    int `json:"max_recv_wr"`
+		SendSGE   int `json:"max_send_sge"`
+		RecvSGE   int `json:"max_recv_sge"`
+		Inline    int `json:"max_inline_data"`
+		PD        PDHandle
+		SendCQ    CQHandle    `json:"send_cq"`
+		RecvCQ    CQHandle    `json:"recv_cq"`
+		QPHandle  QPHandle    `json:"qp_handle"`
+		MRHandle  MRHandle    `json:"mr_handle"`
+		PDHandle  PDHandle    `json:"pd_handle"`
+		Mask      qp.AttrMask `json:"attr_mask"`
+		State     qp.State    `json:"qp_state"`
+		PKeyIndex uint16      `json:"pkey_index"`
+		Port      uint8       `json:"port_num"`
+		QPAccess  mr.Access   `json:"qp_access_flags"`
+		MTU       qp.MTU      `json:"path_mtu"`
+		DestNum   qp.Num      `json:"dest_qp_num"`
+		RecvPSN   qp.PSN      `json:"rq_psn"`
+		DestReads uint8       `json:"max_dest_rd_atomic"`
+		RNRTimer  qp.RNRTimer `json:"min_rnr_timer"`
+		Timeout   qp.AckTimeout
+		RetryCnt  uint8  `json:"retry_cnt"`
+		RNRRetry  uint8  `json:"rnr_retry"`
+		SendPSN   qp.PSN `json:"sq_psn"`
+		Reads     uint8  `json:"max_rd_atomic"`
+		AH        struct {
+			IsGlobal  uint8 `json:"is_global"`
+			Port      uint8 `json:"port_num"`
+			SL        uint8
+			HopLimit  uint8  `json:"hop_limit"`
+			SGIDIndex uint8  `json:"sgid_index"`
+			Class     uint8  `json:"traffic_class"`
+			Flow      uint32 `json:"flow_label"`
+			DGID      string
+		}
+	}
+}
+
+func goldenCalls(t *testing.T) (calls []goldenCall) {
+	t.Helper()
+	f, err := os.Open("testdata/rxe-uverbs.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := bufio.NewScanner(z)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		var g goldenCall
+		if err := json.Unmarshal(s.Bytes(), &g); err != nil {
+			t.Fatal(err)
+		}
+		if g.Kind == "ioctl" && g.Ctx == "ioctl" {
+			calls = append(calls, g)
+		}
+	}
+	return calls
+}
+
+// run makes the verb of a recorded call; false when there is no such verb here.
+func (g *goldenCall) run(t *testing.T, c *Context) (done bool, err error) {
+	a := &g.Args
+	switch g.Op {
+	case "alloc_pd":
+		_, err = c.AllocPD(nil)
+	case "reg_mr":
+		addr, _ := strconv.ParseUint(a.Addr, 0, 64)
+		_, _, _, err = c.RegMR(16, addr, a.Length, a.Access, nil)
+	case "create_comp_channel":
+		var ch *CompChannel
+		if ch, err = c.CreateCompChannel(); err == nil {
+			ch.Close()
+		}
+	case "create_cq":
+		_, _, err = c.CreateCQ(&CQConfig{Entries: a.CQE, Vector: a.Vector}, &UHW{Out: make([]byte, 16)})
+	case "req_notify_cq":
+		var n *Notifier
+		if n, err = c.NewNotifier(a.CQHandle); err == nil {
+			err = n.Arm(a.Solicited != 0)
+			n.Close()
+		}
+	case "create_qp":
+		if a.Type != "RC" {
+			return false, nil
+		}
+		_, _, _, err = c.CreateQP(&QPConfig{PD: a.PD, SendCQ: a.SendCQ, RecvCQ: a.RecvCQ, SigAll: a.SigAll != 0,
+			Caps: qp.Caps{SendWR: a.SendWR, RecvWR: a.RecvWR, SendSGE: a.SendSGE, RecvSGE: a.RecvSGE, Inline: a.Inline}}, &UHW{Out: make([]byte, 32)})
+	case "modify_qp_init", "modify_qp_rtr", "modify_qp_rts":
+		attr := &qp.Attr{State: a.State, PKeyIndex: a.PKeyIndex, Port: a.Port, Access: a.QPAccess, PathMTU: a.MTU, DestNum: a.DestNum,
+			RecvPSN: a.RecvPSN, MaxDestReads: a.DestReads, RNRTimer: a.RNRTimer, AckTimeout: a.Timeout, RetryCount: a.RetryCnt,
+			RNRRetry: a.RNRRetry, SendPSN: a.SendPSN, MaxReads: a.Reads,
+			AV: qp.AV{Global: a.AH.IsGlobal != 0, Port: a.AH.Port, SL: a.AH.SL, HopLimit: a.AH.HopLimit, SGIDIndex: a.AH.SGIDIndex,
+				TrafficClass: a.AH.Class, FlowLabel: a.AH.Flow}}
+		dgid, _ := hex.DecodeString(a.AH.DGID)
+		copy(attr.AV.DGID[:], dgid)
+		err = c.ModifyQP(a.QPHandle, attr, a.Mask)
+	case "destroy_qp":
+		_, err = c.DestroyQP(a.QPHandle)
+	case "destroy_cq":
+		_, err = c.DestroyCQ(a.CQHandle)
+	case "dereg_mr":
+		err = c.DeregMR(a.MRHandle)
+	case "dealloc_pd":
+		err = c.DeallocPD(a.PDHandle)
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// Our requests have the attributes, sizes, flags and payload bytes of libibverbs'.
+func TestGoldenRequests(t *testing.T) {
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+		t.Skip("the vectors are of a little-endian host")
+	}
+	compared := map[string]int{}
+	for _, g := range goldenCalls(t) {
+		k := newFake(t)
+		c := k.open()
+		var got *Call
+		if g.Op == "open_device" {
+			if g.Method != methGetContext {
+				continue // libibverbs' probe, which we do not need
+			}
+			got = &k.calls[0]
+		} else {
+			done, err := g.run(t, c)
+			if err != nil {
+				t.Errorf("%s: %v", g.ID, err)
+				continue
+			}
+			if !done {
+				continue
+			}
+			got = k.last()
+		}
+		compared[g.Op]++
+		g.compare(t, got)
+	}
+	t.Logf("compared: %v", compared)
+	for _, op := range []string{"open_device", "alloc_pd", "reg_mr", "create_comp_channel", "create_cq", "req_notify_cq", "create_qp",
+		"modify_qp_init", "modify_qp_rtr", "modify_qp_rts", "destroy_qp", "destroy_cq", "dereg_mr", "dealloc_pd"} {
+		if compared[op] == 0 {
+			t.Errorf("%s: no recorded call was compared", op)
+		}
+	}
+}
+
+func (g *goldenCall) compare(t *testing.T, got *Call) {
+	t.Helper()
+	if got.Object != g.Object || got.Method != g.Method || uint32(got.DriverID) != g.DriverID || len(got.Attrs) != len(g.Attrs) {
+		t.Errorf("%s: object %d method %d driver %d with %d attributes, want %d %d %d %d", g.ID,
+			got.Object, got.Method, got.DriverID, len(got.Attrs), g.Object, g.Method, g.DriverID, len(g.Attrs))
+	}
+	for _, w := range g.Attrs {
+		i := slices.IndexFunc(got.Attrs, func(a CallAttr) bool { return a.ID == w.ID })
+		if i < 0 {
+			t.Errorf("%s: %s is missing", g.ID, w.Name)
+			continue
+		}
+		a := got.Attrs[i]
+		if a.Name != w.Name || a.Flags != w.Flags || len(a.Bytes) != w.Len {
+			t.Errorf("%s: %s: name %s, flags %d, %d bytes; want flags %d, %d bytes", g.ID, w.Name, a.Name, a.Flags, len(a.Bytes), w.Flags, w.Len)
+			continue
+		}
+		switch w.Kind {
+		case "in_inline", "in_ptr":
+			want, err := hex.DecodeString(w.Data)
+			if err != nil {
+				t.Fatal(err)
+			}
+			have := bytes.Clone(a.Bytes)
+			for _, v := range w.Volatile { // addresses and user handles
+				clear(want[v[0] : v[0]+v[1]])
+				clear(have[v[0] : v[0]+v[1]])
+			}
+			if !bytes.Equal(have, want) {
+				t.Errorf("%s: %s:\ngot  %x\nwant %x", g.ID, w.Name, have, want)
+			}
+		case "idr_in":
+			if v := binary.NativeEndian.Uint64(a.Value); v != w.Value {
+				t.Errorf("%s: %s is handle %d, want %d", g.ID, w.Name, v, w.Value)
+			}
+		case "out_ptr", "idr_out", "fd_in", "fd_out":
+		default:
+			t.Error(fmt.Errorf("%s: unknown kind %q", g.ID, w.Kind))
+		}
+	}
+}
