@@ -20,6 +20,7 @@ var suites = []string{
 	"./be",
 	"./provider",
 	"./provider/rxe",
+	"./uverbs",
 }
 
 const (

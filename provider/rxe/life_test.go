@@ -1,0 +1,292 @@
+//go:build linux
+
+package rxe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/mmio"
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/uverbs"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+var fakeCaps = qp.Caps{SendWR: 8, RecvWR: 8, SendSGE: 2, RecvSGE: 2, Inline: 64}
+
+// life makes one of everything on a device and closes it again, trying twice when
+// that fails. It returns the first error.
+func life(d *Device) (err error) {
+	var open []interface{ Close() error }
+	defer func() {
+		for i := len(open) - 1; i >= 0; i-- {
+			e := open[i].Close()
+			if e == nil {
+				continue
+			}
+			if err == nil {
+				err = e
+			}
+			if e := open[i].Close(); e != nil {
+				err = fmt.Errorf("close did not work the second time either: %v", e)
+			}
+		}
+	}()
+	ctx, err := d.Open()
+	if err != nil {
+		return err
+	}
+	open = append(open, ctx)
+	pd, err := ctx.AllocPD()
+	if err != nil {
+		return err
+	}
+	open = append(open, pd)
+	m, err := mmio.Anonymous(4096)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	r, err := pd.Register(m.Bytes(), mr.LocalWrite)
+	if err != nil {
+		return err
+	}
+	if err := pd.Deregister(r); err != nil {
+		pd.Deregister(r)
+		return err
+	}
+	q, err := ctx.CreateCQ(verbs.CQConfig{Entries: 8})
+	if err != nil {
+		return err
+	}
+	open = append(open, q)
+	p, err := pd.CreateQP(verbs.QPConfig{SendCQ: q, RecvCQ: q, Caps: fakeCaps})
+	if err != nil {
+		return err
+	}
+	open = append(open, p)
+	path := qp.Path{MTU: qp.MTU1024, Global: true}
+	if err := path.Connect(p); err != nil {
+		return err
+	}
+	if err := q.Arm(false); err != nil {
+		return err
+	}
+	_, err = p.PostSend([]qp.SendWR{{Opcode: qp.Send}})
+	return err
+}
+
+// Each request of a device's life fails in turn: the error is typed, nothing is
+// left, whatever was made before, and what could not be destroyed can be, later.
+func TestEveryRequestFails(t *testing.T) {
+	all := newFake(t)
+	if err := life(all.device()); err != nil {
+		t.Fatal(err)
+	}
+	destroys := map[string]bool{"destroy queue pair": true, "destroy completion queue": true, "deallocate protection domain": true, "deregister memory region": true}
+	for _, errno := range []syscall.Errno{unix.EIO, unix.ENOMEM} {
+		for n := range all.requests {
+			k := newFake(t)
+			fds, maps := openFDs(t), mmio.Live()
+			var failed string
+			k.fail = func(i int, c *uverbs.Call) syscall.Errno {
+				if i == n {
+					failed = c.Op
+					return errno
+				}
+				return 0
+			}
+			err := life(k.device())
+			if errno == unix.EIO && destroys[failed] {
+				if err != nil { // the device is gone, and with it what was to be destroyed
+					t.Errorf("%s: %v: %v", failed, errno, err)
+				}
+			} else if op := (*verbs.OpError)(nil); !errors.Is(err, errno) || !errors.As(err, &op) || op.Device != "rxe7" || op.Remedy == "" {
+				t.Errorf("%s: %v: error %v", failed, errno, err)
+			}
+			if f, m := openFDs(t)-len(k.events), mmio.Live(); f != fds || m != maps {
+				t.Errorf("%s: %v: %d descriptors and %d mappings left", failed, errno, f-fds, m-maps)
+			}
+		}
+	}
+	t.Logf("%d requests in a life", all.requests)
+}
+
+// A driver whose queues make no sense is refused.
+func TestBadQueueHeaders(t *testing.T) {
+	k := newFake(t)
+	fds, maps := openFDs(t), mmio.Live()
+	k.bad = true
+	var op *verbs.OpError
+	if err := life(k.device()); !errors.As(err, &op) || op.Op != "map completion queue" {
+		t.Errorf("error %v", err)
+	}
+	if f, m := openFDs(t)-len(k.events), mmio.Live(); f != fds || m != maps {
+		t.Errorf("%d descriptors and %d mappings left", f-fds, m-maps)
+	}
+}
+
+// stand makes a context, domain, queue and queue pair on the fake, closed at the end.
+func stand(t *testing.T, k *fakeKernel) (*devContext, *completionQueue, *queuePair) {
+	t.Helper()
+	ctx, err := k.device().Open()
+	must(t, err)
+	closeLater(t, ctx)
+	pd, err := ctx.AllocPD()
+	must(t, err)
+	closeLater(t, pd)
+	q, err := ctx.CreateCQ(verbs.CQConfig{Entries: 8})
+	must(t, err)
+	closeLater(t, q)
+	p, err := pd.CreateQP(verbs.QPConfig{SendCQ: q, RecvCQ: q, Caps: fakeCaps})
+	must(t, err)
+	closeLater(t, p)
+	return ctx.(*devContext), q.(*completionQueue), p.(*queuePair)
+}
+
+// The capacities are the rings', not what the kernel's answer says.
+func TestCapacities(t *testing.T) {
+	_, q, p := stand(t, newFake(t))
+	want := qp.Caps{SendWR: fakeMask, RecvWR: fakeMask, SendSGE: 2, RecvSGE: 2, Inline: 64}
+	if p.Caps() != want || q.Capacity() != fakeMask {
+		t.Errorf("capacities %+v and %d, want %+v and %d", p.Caps(), q.Capacity(), want, fakeMask)
+	}
+}
+
+// An error completion moves the queue pair to ERR and makes the kernel look again.
+func TestErrorCompletion(t *testing.T) {
+	k := newFake(t)
+	_, q, p := stand(t, k)
+	must(t, (&qp.Path{MTU: qp.MTU1024}).Connect(p))
+	var again int
+	k.fail = func(_ int, c *uverbs.Call) syscall.Errno {
+		if c.Op == "modify queue pair" {
+			again++
+		}
+		return 0
+	}
+	k.complete(cq.Completion{ID: 1, QPNum: 17}, cq.Completion{ID: 2, QPNum: 17, Status: cq.WRFlushError}, cq.Completion{ID: 3, QPNum: 17, Status: cq.WRFlushError})
+	var buf [4]cq.Completion
+	if n, err := q.Poll(buf[:1]); n != 1 || err != nil || p.State() != qp.RTS {
+		t.Fatalf("%d completions, %v, state %v", n, err, p.State())
+	}
+	if n, err := q.Poll(buf[:]); n != 2 || err != nil || p.State() != qp.Err || buf[0].ID != 2 || buf[1].ID != 3 {
+		t.Fatalf("%d completions %+v, %v, state %v", n, buf, err, p.State())
+	}
+	if again != 1 {
+		t.Errorf("the queue pair was moved to ERR %d times, want once", again)
+	}
+	if n, err := p.PostRecv([]qp.RecvWR{{ID: 4}}); n != 1 || err != nil || again != 2 {
+		t.Errorf("receive in ERR: %d, %v; moved to ERR %d times, want twice", n, err, again)
+	}
+}
+
+func TestAsyncEvents(t *testing.T) {
+	k := newFake(t)
+	ctx, q, p := stand(t, k)
+	must(t, (&qp.Path{MTU: qp.MTU1024}).Connect(p))
+	next := func() verbs.Event {
+		t.Helper()
+		e, err := ctx.NextEvent(context.Background())
+		must(t, err)
+		return e
+	}
+	k.event(1, verbs.EventPortError)
+	if e := next(); e != (verbs.Event{Type: verbs.EventPortError, Port: 1}) {
+		t.Errorf("event %+v", e)
+	}
+	k.event(p.user, verbs.EventQPAccessError)
+	if e := next(); e.QP != 17 || p.State() != qp.Err {
+		t.Errorf("event %+v, state %v", e, p.State())
+	}
+	k.event(q.user, verbs.EventCQError)
+	if e := next(); e.CQ != q {
+		t.Errorf("event %+v", e)
+	}
+	k.complete(cq.Completion{ID: 1, QPNum: 17})
+	var buf [4]cq.Completion
+	if n, err := q.Poll(buf[:]); n != 1 || err != nil {
+		t.Errorf("what came before the overflow: %d, %v", n, err)
+	}
+	if _, err := q.Poll(buf[:]); err != cq.ErrOverflow {
+		t.Errorf("overflow: %v", err)
+	}
+	must(t, q.Wait(context.Background())) // woken to see it
+	k.event(999, verbs.EventQPFatal)      // of an object that is gone
+	if e := next(); e.QP != 0 || e.CQ != nil {
+		t.Errorf("event %+v", e)
+	}
+}
+
+// Destroying waits until every event that the kernel handed out was processed.
+func TestEventsReported(t *testing.T) {
+	k := newFake(t)
+	_, _, p := stand(t, k)
+	k.reported = 2
+	k.event(p.user, verbs.EventQPAccessError)
+	done := make(chan error, 1)
+	go func() { done <- p.Close() }()
+	for !p.closed.Load() { // destroyed in the kernel
+		select {
+		case err := <-done:
+			t.Fatalf("closed with an event outstanding: %v", err)
+		default:
+		}
+	}
+	select {
+	case err := <-done:
+		t.Fatalf("closed with an event outstanding: %v", err)
+	default:
+	}
+	k.event(p.user, verbs.EventCommEstablished)
+	must(t, <-done)
+}
+
+// When the device is gone everybody hears of it, and everything can be closed.
+func TestDeviceLost(t *testing.T) {
+	noLeaks(t)
+	k := newFake(t)
+	ctx, q, p := stand(t, k)
+	must(t, (&qp.Path{MTU: qp.MTU1024}).Connect(p))
+	waited := make(chan error, 1)
+	go func() { waited <- q.Wait(context.Background()) }()
+	k.mu.Lock()
+	k.fail = func(int, *uverbs.Call) syscall.Errno { return unix.EIO }
+	k.mu.Unlock()
+	k.events[0].Close()
+	must(t, <-waited)
+	if _, err := ctx.NextEvent(context.Background()); !errors.Is(err, verbs.ErrDeviceLost) {
+		t.Errorf("event: %v", err)
+	}
+	var buf [1]cq.Completion
+	if _, err := q.Poll(buf[:]); err != verbs.ErrDeviceLost {
+		t.Errorf("poll: %v", err)
+	}
+	if _, err := ctx.AllocPD(); !errors.Is(err, verbs.ErrDeviceLost) {
+		t.Errorf("new domain: %v", err)
+	}
+	if _, err := ctx.Attr(); !errors.Is(err, verbs.ErrDeviceLost) {
+		t.Errorf("limits: %v", err)
+	}
+	if p.State() != qp.Err {
+		t.Errorf("state %v", p.State())
+	}
+	for _, c := range []interface{ Close() error }{p, q, p.pd, ctx} {
+		must(t, c.Close())
+	}
+}
+
+func TestForeignQueues(t *testing.T) {
+	_, q, _ := stand(t, newFake(t))
+	_, _, p := stand(t, newFake(t))
+	if _, err := p.pd.CreateQP(verbs.QPConfig{SendCQ: q, RecvCQ: q, Caps: fakeCaps}); err == nil {
+		t.Error("a queue of another context was taken")
+	}
+}
