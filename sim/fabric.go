@@ -30,7 +30,8 @@ type Fabric struct {
 	cfg     Config
 	base    time.Time
 	faults  faults
-	running atomic.Int64 // goroutines of our own that run NICs
+	share   time.Duration // see the constant
+	running atomic.Int64  // goroutines of our own that run NICs
 
 	epoch atomic.Uint64 // moves on when addresses change
 
@@ -43,7 +44,7 @@ type Fabric struct {
 
 // NewFabric makes a fabric without devices.
 func NewFabric(cfg Config) *Fabric {
-	f := &Fabric{cfg: cfg, base: time.Now(), gids: make(map[verbs.GID]*node), devices: make(map[string]*Device)}
+	f := &Fabric{cfg: cfg, base: time.Now(), share: share, gids: make(map[verbs.GID]*node), devices: make(map[string]*Device)}
 	f.faults.init(f, cfg.Seed)
 	return f
 }

@@ -157,10 +157,12 @@ func TestHammer(t *testing.T) {
 		name string
 		cfg  sim.Config
 		set  sim.Faults
+		hand bool // every turn is handed to a goroutine
 	}{
-		{"direct", sim.Config{}, sim.Faults{}},
-		{"segmented", sim.Config{Segment: true}, sim.Faults{}},
-		{"lossy", sim.Config{Segment: true}, sim.Faults{Drop: 0.002, Duplicate: 0.01, Delay: 0.01, Corrupt: 0.001, MaxDelay: 200 * time.Microsecond}},
+		{name: "direct"},
+		{name: "handed on", hand: true},
+		{name: "segmented", cfg: sim.Config{Segment: true}},
+		{name: "lossy", cfg: sim.Config{Segment: true}, set: sim.Faults{Drop: 0.002, Duplicate: 0.01, Delay: 0.01, Corrupt: 0.001, MaxDelay: 200 * time.Microsecond}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			rounds := 1000
@@ -169,6 +171,9 @@ func TestHammer(t *testing.T) {
 			}
 			c.cfg.Seed = seed(t)
 			f := sim.NewFabric(c.cfg)
+			if c.hand {
+				f.SetShare(-1)
+			}
 			var devs []*sim.Device
 			for i := range 4 {
 				devs = append(devs, must[*sim.Device](t)(f.NewDevice(fmt.Sprint("nic", i), sim.DeviceConfig{})))

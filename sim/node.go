@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// share is how many turns of NICs one doorbell does before it leaves the rest
-	// to a goroutine of its own.
-	share = 128
+	// share is how long one doorbell runs NICs before it leaves the rest to a
+	// goroutine of its own: some messages of a MiB.
+	share = 500 * time.Microsecond
 	// batch is how many packets a NIC takes in one turn.
 	batch = 512
 )
@@ -59,6 +59,13 @@ func (l *list) add(n *node) {
 	l.last = n
 }
 
+func (l *list) addFirst(n *node) {
+	if n.next = l.first; l.first == nil {
+		l.last = n
+	}
+	l.first = n
+}
+
 func (l *list) addAll(m list) {
 	switch {
 	case m.first == nil:
@@ -103,20 +110,18 @@ func (n *node) claim() (mine bool) {
 // run runs nodes, and those they wake, until all are idle or the caller did its
 // share.
 func (f *Fabric) run(l list) {
-	for range share {
-		n := l.pop()
-		if n == nil {
+	var start time.Duration
+	for n := l.pop(); n != nil; n = l.pop() {
+		now := f.now()
+		if start == 0 {
+			start = now
+		} else if now-start > f.share {
+			l.addFirst(n)
+			f.running.Add(1)
+			go f.work(l)
 			return
 		}
-		woken, again := n.turn()
-		l.addAll(woken)
-		if again {
-			l.add(n)
-		}
-	}
-	if l.first != nil {
-		f.running.Add(1)
-		go f.work(l)
+		n.step(now, &l)
 	}
 }
 
@@ -124,19 +129,23 @@ func (f *Fabric) run(l list) {
 func (f *Fabric) work(l list) {
 	defer f.running.Add(-1)
 	for n := l.pop(); n != nil; n = l.pop() {
-		woken, again := n.turn()
-		l.addAll(woken)
-		if again {
-			l.add(n)
-		}
+		n.step(f.now(), &l)
+	}
+}
+
+// step gives the node a turn and adds to the list what is to be run then.
+func (n *node) step(now time.Duration, l *list) {
+	woken, again := n.turn(now)
+	l.addAll(woken)
+	if again {
+		l.add(n)
 	}
 }
 
 // turn lets the NIC work off its inbox once. Preconditions: the caller has the
 // promise to run n. again: it still has, and there is more to do.
-func (n *node) turn() (woken list, again bool) {
+func (n *node) turn(now time.Duration) (woken list, again bool) {
 	n.mu.Lock()
-	now := n.fabric.now()
 	b := &n.inbox
 	b.Lock()
 	n.packets, b.packets = b.packets, n.packets[:0]

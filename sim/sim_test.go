@@ -32,6 +32,8 @@ type end struct {
 	reg  mr.Region
 	path qp.Path
 	got  [64]cq.Completion
+
+	closed bool
 }
 
 // options of a pair of ends.
@@ -121,6 +123,10 @@ func (e *end) aim(peer *end) {
 
 func (e *end) close() {
 	e.t.Helper()
+	if e.closed {
+		return
+	}
+	e.closed = true
 	check(e.t, e.qp.Close())
 	check(e.t, e.pd.Deregister(e.reg))
 	check(e.t, e.cq.Close())

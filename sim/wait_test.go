@@ -142,3 +142,22 @@ func TestWaitEndsWithClose(t *testing.T) {
 	e.close() // closing twice is no error
 	check(t, f.Close())
 }
+
+// TestTimers: a timer runs while an answer is due, and none is left when the
+// last context closed.
+func TestTimers(t *testing.T) {
+	a, b, f := newPair(t, sim.Config{}, options{path: qp.Path{AckTimeout: 20}}) // 4 s
+	d := a.dev.(*sim.Device)
+	if d.TimerSet() || b.dev.(*sim.Device).TimerSet() {
+		t.Fatal("a timer without a request")
+	}
+	f.SetFaults(sim.Faults{Drop: 1})
+	a.send(qp.SendWR{Opcode: qp.Send, SGEs: a.sge(0, 8)})
+	if !d.TimerSet() {
+		t.Fatal("no timer while an answer is due")
+	}
+	a.close()
+	if d.TimerSet() {
+		t.Error("a timer is left after the last context closed")
+	}
+}
