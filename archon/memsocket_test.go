@@ -19,10 +19,10 @@ type memSocket struct {
 	recv   func([]byte, error)
 	early  [][]byte // arrived before OnMessage
 	err    error
-	refuse int  // so many Posts are refused with ErrQueueFull
-	lose   int  // so many messages are lost with an error
-	hold   bool // messages are lost in silence
-	posted int
+	refuse int      // so many Posts are refused with ErrQueueFull
+	lose   int      // so many messages are lost with an error
+	stall  bool     // messages wait
+	stuck  []func() // those that do
 }
 
 // ledger knows the buffers that somebody owns.
@@ -128,15 +128,29 @@ func (s *memSocket) Post(b []byte, done func(error)) error {
 		})
 		return nil
 	}
-	s.posted++
-	hold := s.hold
-	s.later(func() {
-		if !hold {
-			s.peer.deliver(b)
-		}
+	send := func() {
+		s.peer.deliver(b)
 		done(nil)
-	})
+	}
+	if s.stall {
+		s.stuck = append(s.stuck, send)
+	} else {
+		s.later(send)
+	}
 	return nil
+}
+
+// setStall lets messages wait, or go on.
+func (s *memSocket) setStall(stall bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stall = stall
+	if !stall {
+		for _, send := range s.stuck {
+			s.later(send)
+		}
+		s.stuck = nil
+	}
 }
 
 // deliver hands a copy of b to this end's callback.
@@ -178,6 +192,10 @@ func (s *memSocket) end(err error) {
 	defer s.mu.Unlock()
 	if s.err == nil {
 		s.err = err
+		for _, send := range s.stuck {
+			s.later(send)
+		}
+		s.stuck = nil
 		s.wake.Signal()
 	}
 }

@@ -30,6 +30,9 @@ type ServerConfig struct {
 	// all connections. A handler gets no more memory then, and its call is refused.
 	// 0: 1 GiB.
 	MaxResponseBytes int64
+	// MaxUnsent is how many bytes of responses of one connection may wait to be sent
+	// before further inline handlers wait too. 0: 1 MiB.
+	MaxUnsent int64
 	// OnPanic, if set, hears of handlers that panicked, with the stack. The call is
 	// answered with Internal either way.
 	OnPanic func(method string, value any, stack []byte)
@@ -71,6 +74,9 @@ func NewServer(cfg ServerConfig) *Server {
 	}
 	if cfg.MaxResponseBytes <= 0 {
 		cfg.MaxResponseBytes = 1 << 30
+	}
+	if cfg.MaxUnsent <= 0 {
+		cfg.MaxUnsent = 1 << 20
 	}
 	s := &Server{cfg: cfg, listeners: map[Listener]struct{}{}, conns: map[*serverConn]struct{}{}}
 	s.calls.New = func() any {

@@ -20,6 +20,7 @@ type ServerCall struct {
 	payload  bool          // response came from Alloc
 	listed   bool          // conn.queued may refer to it
 	fn       func(error)   // sent, bound once
+	next     *ServerCall   // in the line of parked calls
 
 	ctx      context.Context // made when asked for; under conn.mu, as the next two
 	end      context.CancelFunc
@@ -151,9 +152,8 @@ func (call *ServerCall) reply(err error) {
 	call.request = nil
 	if call.response == nil {
 		b, err := allocBuf(c.sock, len(message))
-		if err != nil { // the client cannot be told: its connection ends, which it sees
-			call.finish()
-			c.sock.Close()
+		if err != nil {
+			c.abandon(call)
 			return
 		}
 		call.response, call.length = b.raw, len(b.raw)
@@ -167,6 +167,7 @@ func (call *ServerCall) reply(err error) {
 
 // sent ends the call: the answer's buffer is ours again, or gone with an error.
 func (call *ServerCall) sent(err error) {
+	call.conn.pacing.unsent.Add(-int64(call.length))
 	if err != nil {
 		if call.payload {
 			call.conn.server.respSize.Add(int64(HeaderSize - len(call.response)))
@@ -176,14 +177,23 @@ func (call *ServerCall) sent(err error) {
 	call.finish()
 }
 
+// finish ends the call, which may make room for others.
 func (call *ServerCall) finish() {
 	c := call.conn
-	call.dropResponse()
-	c.open.Add(-1)
-	call.recycle()
+	call.discard()
 	if c.waiting.Load() {
 		c.flush()
 	}
+	if c.pacing.parked.Load() > 0 {
+		c.unpark()
+	}
+}
+
+// discard ends the call alone.
+func (call *ServerCall) discard() {
+	call.dropResponse()
+	call.conn.open.Add(-1)
+	call.recycle()
 }
 
 // recycle frees what is left and puts the call into the pool.

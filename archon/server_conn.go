@@ -13,6 +13,7 @@ type serverConn struct {
 	server *Server
 	sock   Socket
 	open   atomic.Int64 // calls received and not yet fully answered
+	pacing pacing
 
 	mu      sync.Mutex
 	closed  bool
@@ -57,7 +58,7 @@ func (c *serverConn) request(h header, b []byte) {
 	switch c.admit(call) {
 	case admitted:
 		if call.method.inline {
-			call.run()
+			c.pace(call)
 			return
 		}
 		if h.timeout != 0 {
@@ -154,7 +155,10 @@ func (c *serverConn) gone() {
 	}
 	c.mu.Unlock()
 	for _, call := range backlog {
-		call.sent(nil)
+		call.discard()
+	}
+	for call := c.nextParked(); call != nil; call = c.nextParked() {
+		call.discard()
 	}
 	c.server.detach(c)
 }
@@ -162,15 +166,25 @@ func (c *serverConn) gone() {
 // post sends a call's answer, or keeps it for later when the send queue is full;
 // it tells whether there was room.
 func (c *serverConn) post(call *ServerCall) bool {
-	err := c.sock.Post(call.response[:call.length], call.fn)
+	n := int64(call.length)
+	c.pacing.unsent.Add(n)
+	err := c.sock.Post(call.response[:n], call.fn)
 	if err == nil {
 		return true
 	}
+	c.pacing.unsent.Add(-n)
 	if errors.Is(err, ErrQueueFull) && c.keep(call) {
 		return false
 	}
-	call.sent(nil) // refused for good, so the buffer is ours: the connection is ending
+	c.abandon(call) // refused for good, so the buffer is ours
 	return true
+}
+
+// abandon ends a call whose client cannot be told, and the connection with it, which
+// the client sees.
+func (c *serverConn) abandon(call *ServerCall) {
+	call.discard()
+	c.sock.Close()
 }
 
 // keep puts an answer into the backlog, unless the connection has ended.

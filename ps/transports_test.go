@@ -3,6 +3,7 @@ package ps_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/archon"
@@ -11,14 +12,15 @@ import (
 	"github.com/byteexpress/byteexpress/sim"
 )
 
-// transport is how the clients of a test reach its servers.
+// transport is how the clients of a test reach its servers, each on a host of its
+// own.
 type transport struct {
 	name   string
-	server archon.Transport
+	server func(testing.TB) archon.Transport
 	client archon.Transport
 }
 
-var tcp = transport{"tcp", archon.TCP{}, archon.TCP{}}
+var tcp = transport{"tcp", func(testing.TB) archon.Transport { return archon.TCP{} }, archon.TCP{}}
 
 // eachTransport runs a test over TCP and over ByteExpress on the simulator.
 func eachTransport(t *testing.T, f func(t *testing.T, tr transport)) {
@@ -26,11 +28,15 @@ func eachTransport(t *testing.T, f func(t *testing.T, tr transport)) {
 	t.Run("be", func(t *testing.T) { f(t, simTransport(t)) })
 }
 
-// simTransport gives two nodes on a fabric of their own, which are closed when the
-// test ends.
+// simTransport gives nodes on a fabric of their own, which are closed when the test
+// ends.
 func simTransport(t testing.TB) transport {
-	fabric := sim.NewFabric(sim.Config{})
-	return transport{"be", simNode(t, fabric, "sim:server"), simNode(t, fabric, "sim:client")}
+	fabric, servers := sim.NewFabric(sim.Config{}), 0
+	server := func(t testing.TB) archon.Transport {
+		servers++
+		return simNode(t, fabric, fmt.Sprintf("sim:server%d", servers))
+	}
+	return transport{"be", server, simNode(t, fabric, "sim:client")}
 }
 
 func simNode(t testing.TB, f *sim.Fabric, name string) archon.BE {
@@ -81,7 +87,7 @@ func (tr transport) serve(t testing.TB, cfg ps.Config) (*ps.Shard, string) {
 	if err := s.Register(srv); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tr.server.Listen("127.0.0.1:0")
+	l, err := tr.server(t).Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
