@@ -8,7 +8,7 @@ import "sync"
 type central struct {
 	mu    sync.Mutex
 	head  uint32 // first span with a free object, as unit + 1
-	class uint8
+	class uint32
 	owner uint32 // heap with a quota that it belongs to; 0: shared
 
 	listed int   // spans in the list
@@ -71,8 +71,8 @@ func (ce *central) put(t *table, objs []uint32, empty []uint32) (released []uint
 	ce.lock()
 	for _, obj := range objs {
 		u := obj >> (unitShift - objShift)
-		w := *t.word(u)
-		u -= w.arg()
+		w := t.words[u]
+		u -= w.back()
 		s := t.span(u)
 		idx, rem := ci.locate((obj - u<<(unitShift-objShift)) << objShift)
 		if !ce.holds(w, s) || rem != 0 || idx >= uint32(s.nobj) || !s.put(idx) {
@@ -97,7 +97,7 @@ func (ce *central) put(t *table, objs []uint32, empty []uint32) (released []uint
 
 // holds reports whether s, found by the word w, is a span of this list.
 func (ce *central) holds(w unitWord, s *span) bool {
-	want := uint32(kindClass) + uint32(ce.class)
+	want := uint32(kindClass) + ce.class
 	if ce.owner != 0 {
 		want = kindOwned
 	}

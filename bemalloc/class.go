@@ -74,12 +74,12 @@ func buildClassIndex() (t [maxSmall/objAlign + 1]uint8) {
 }
 
 // classFor gives the class of n bytes, n at most maxSmall.
-func classFor(n uint) uint8 { return classIndex[(n+objAlign-1)>>objShift] }
+func classFor(n uint) uint32 { return uint32(classIndex[(n+objAlign-1)>>objShift]) }
 
 // classAligned gives the smallest class for n bytes whose objects all start on a
 // multiple of align, a power of two up to maxSmall. Spans start on units, so an
 // object is aligned when its size is.
-func classAligned(n, align uint) uint8 {
+func classAligned(n, align uint) uint32 {
 	c := classFor(n)
 	for uint(classes[c].size)&(align-1) != 0 {
 		c++

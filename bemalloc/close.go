@@ -101,8 +101,8 @@ func (p *Pool) leaks() *LeakError {
 	p.runs.mu.Lock()
 	for b := range p.runs.hi {
 		for u := b * unitsPerBlock; u < (b+1)*unitsPerBlock; u++ {
-			if w := *p.table.word(u); w.kind() == kindHead {
-				large[int64(w.arg())<<unitShift]++
+			if w := p.table.words[u]; w.kind() == kindHead {
+				large[int64(w.runArg())<<unitShift]++
 			}
 		}
 	}

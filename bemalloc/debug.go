@@ -197,13 +197,13 @@ func (d *debugger) free(b []byte) error {
 
 // stray names the fault of freeing something that is not live.
 func (d *debugger) stray(b []byte) error {
-	if _, _, ok := d.p.small(b); ok {
+	off := d.p.mem.offset(b)
+	if _, ok := d.p.table.small(off); ok {
 		d.p.counters.doubleFrees.Add(1)
 		return ErrDoubleFree
 	}
-	off := d.p.mem.offset(b)
-	if off < d.p.mem.size && off%unitSize == 0 && d.p.table.chunks[off>>chunkShift].Load() != nil {
-		if k := d.p.table.word(uint32(off >> unitShift)).kind(); k == kindHead || k == kindFreed {
+	if off < d.p.mem.size && off%unitSize == 0 {
+		if k := d.p.table.words[off>>unitShift].kind(); k == kindHead || k == kindFreed {
 			d.p.counters.doubleFrees.Add(1)
 			return ErrDoubleFree
 		}

@@ -33,7 +33,7 @@ func (p *Pool) NewHeap(HeapOptions) *Heap {
 func (h *Heap) Alloc(n int) ([]byte, error) {
 	if uint(n) <= maxSmall {
 		if obj, ok := h.c.pop(classFor(uint(n))); ok {
-			return h.p.mem.view(uint64(obj)<<objShift, n), nil
+			return h.p.mem.object(obj, n), nil
 		}
 	}
 	return h.alloc(n, 1)
@@ -51,7 +51,8 @@ func (h *Heap) alloc(n, align int) ([]byte, error) {
 
 // Free is Pool.Free into this heap.
 func (h *Heap) Free(b []byte) error {
-	if class, obj, ok := h.p.small(b); ok && h.c.push(class, obj) {
+	off := h.p.mem.offset(b)
+	if class, ok := h.p.table.small(off); ok && h.c.push(class, uint32(off>>objShift)) {
 		return nil
 	}
 	return h.p.free(h, b)

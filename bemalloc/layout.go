@@ -21,8 +21,11 @@ const (
 	maxReserve = int64(1) << 32 << objShift // 256 GiB
 )
 
-// A unitWord says what a unit of 64 KiB holds: the kind in the low byte, an
-// argument above it.
+// A unitWord says what a unit of 64 KiB holds: the kind in the low byte, and an
+// argument. For a unit of a span the argument is how many units back the span
+// starts, in the upper half, so that the upper half of the word and the lower half
+// of an offset make the offset within the span. For a run it fills the upper 24
+// bits.
 //
 // Words are plain memory: a unit's words are written under the run lock before
 // its memory is handed out, and a caller reads only the words of a buffer it
@@ -31,18 +34,20 @@ const (
 type unitWord uint32
 
 const (
-	kindNone  = 0  // free, or in no open block
-	kindClass = 1  // kindClass + class: unit of a span; argument: units back to its first
-	kindOwned = 64 // unit of a span that belongs to a heap with a quota; argument as above
+	kindNone  = 0  // never used
+	kindClass = 1  // kindClass + class: unit of a span
+	kindOwned = 64 // unit of a span that belongs to a heap with a quota
 	kindHead  = 65 // first unit of a run or huge run; argument: its length in units
 	kindBody  = 66 // later unit of one; argument: units back to the first
 	kindFreed = 67 // first unit of a freed run, or any unit of a released span
 )
 
-func (w unitWord) kind() uint32 { return uint32(w) & 0xff }
-func (w unitWord) arg() uint32  { return uint32(w) >> 8 }
+func (w unitWord) kind() uint32   { return uint32(w) & 0xff }
+func (w unitWord) runArg() uint32 { return uint32(w) >> 8 }
+func (w unitWord) back() uint32   { return uint32(w) >> 16 }
 
-func makeWord(kind, arg uint32) unitWord { return unitWord(kind | arg<<8) }
+// within gives an offset's distance from the start of the span.
+func (w unitWord) within(off uint64) uint32 { return uint32(w)&^0xffff | uint32(off)&0xffff }
 
 // roundUp rounds n up to a multiple of page, a power of two.
 func roundUp(n, page int64) int64 { return (n + page - 1) &^ (page - 1) }

@@ -31,7 +31,7 @@ func (l *local) init(forceShards, debug bool) {
 }
 
 // pop takes an object of a class from the caller's cache.
-func (l *local) pop(class uint8) (obj uint32, ok bool) {
+func (l *local) pop(class uint32) (obj uint32, ok bool) {
 	if !havePin || !l.perP {
 		s := l.shard()
 		obj, ok = s.c.pop(class)
@@ -47,7 +47,7 @@ func (l *local) pop(class uint8) (obj uint32, ok bool) {
 }
 
 // push puts an object in the caller's cache; false: use spill.
-func (l *local) push(class uint8, obj uint32) (ok bool) {
+func (l *local) push(class, obj uint32) (ok bool) {
 	if !havePin || !l.perP {
 		s := l.shard()
 		ok = s.c.push(class, obj)
@@ -63,7 +63,7 @@ func (l *local) push(class uint8, obj uint32) (ok bool) {
 }
 
 // spill puts an object in the caller's cache, making room as cache.spill does.
-func (l *local) spill(class uint8, obj uint32, buf *[batchMax]uint32) (k int, twice bool) {
+func (l *local) spill(class, obj uint32, buf *[batchMax]uint32) (k int, twice bool) {
 	if !havePin || !l.perP {
 		s := l.shard()
 		k, twice = s.c.spill(class, obj, buf)
@@ -81,7 +81,7 @@ func (l *local) spill(class uint8, obj uint32, buf *[batchMax]uint32) (k int, tw
 }
 
 // stock puts objects in the caller's cache as far as they fit.
-func (l *local) stock(class uint8, objs []uint32) (k int) {
+func (l *local) stock(class uint32, objs []uint32) (k int) {
 	if !havePin || !l.perP {
 		s := l.shard()
 		k = s.c.stock(class, objs)

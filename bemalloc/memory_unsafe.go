@@ -51,6 +51,11 @@ func (m *memory) view(off uint64, n int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(m.base, off)), n)
 }
 
+// object is view for n at most maxSmall, which it does not check.
+func (m *memory) object(obj uint32, n int) []byte {
+	return (*[maxSmall]byte)(unsafe.Add(m.base, uint64(obj)<<objShift))[:n:n]
+}
+
 // blocks gives n blocks from block first on.
 func (m *memory) blocks(first, n uint32) []byte {
 	return m.view(uint64(first)<<blockShift, int(n)<<blockShift)

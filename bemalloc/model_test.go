@@ -257,8 +257,8 @@ func (m *model) checkStats() {
 	var inUse [numClasses]int64
 	for _, l := range m.live {
 		off := m.p.mem.offset(l.b)
-		if w := *m.p.table.word(uint32(off >> unitShift)); w.kind() == kindHead {
-			large += int64(w.arg()) << unitShift
+		if w := m.p.table.words[off>>unitShift]; w.kind() == kindHead {
+			large += int64(w.runArg()) << unitShift
 		} else {
 			inUse[w.kind()-kindClass]++
 		}

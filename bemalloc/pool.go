@@ -55,7 +55,7 @@ func New(cfg Config) (*Pool, error) {
 	p.jan.init()
 	p.release.delay = releaseDelay
 	for c := range p.central {
-		p.central[c].class = uint8(c)
+		p.central[c].class = uint32(c)
 	}
 	for n := int64(0); n < cfg.PreallocBytes; n += blockSize {
 		if err := p.openBlocks(1); err != nil {
@@ -72,7 +72,7 @@ func New(cfg Config) (*Pool, error) {
 func (p *Pool) Alloc(n int) ([]byte, error) {
 	if uint(n) <= maxSmall {
 		if obj, ok := p.local.pop(classFor(uint(n))); ok {
-			return p.mem.view(uint64(obj)<<objShift, n), nil
+			return p.mem.object(obj, n), nil
 		}
 	}
 	return p.alloc(nil, n, 1)
@@ -88,7 +88,8 @@ func (p *Pool) AllocAligned(n, align int) ([]byte, error) { return p.alloc(nil, 
 // without Config.Debug may be noticed only by a later Free of another buffer:
 // that buffer is then free all the same.
 func (p *Pool) Free(b []byte) error {
-	if class, obj, ok := p.small(b); ok && p.local.push(class, obj) {
+	off := p.mem.offset(b)
+	if class, ok := p.table.small(off); ok && p.local.push(class, uint32(off>>objShift)) {
 		return nil
 	}
 	return p.free(nil, b)
@@ -118,51 +119,26 @@ func (p *Pool) MROn(device int, b []byte) (mr.Region, error) {
 // exact for large buffers; an object that a cache holds counts as live.
 func (p *Pool) Owns(b []byte) bool { return p.within(p.mem.offset(b), len(b)) }
 
-// small finds class and object of a buffer that starts where an object of a
-// shared span starts.
-func (p *Pool) small(b []byte) (class uint8, obj uint32, ok bool) {
-	off := p.mem.offset(b)
-	if off >= p.mem.size {
-		return 0, 0, false
-	}
-	ch := p.table.chunks[off>>chunkShift].Load()
-	if ch == nil {
-		return 0, 0, false
-	}
-	w := ch.words[off>>unitShift%unitsPerChunk]
-	k := w.kind() - kindClass
-	if k >= numClasses {
-		return 0, 0, false
-	}
-	delta := uint32(off)&(unitSize-1) + w.arg()<<unitShift
-	return uint8(k), uint32(off >> objShift), classes[k&classMask].startsObject(delta)
-}
-
 // within reports whether the n bytes at off lie in one allocation.
 func (p *Pool) within(off uint64, n int) bool {
-	if off >= p.mem.size {
+	if off>>unitShift >= uint64(len(p.table.words)) {
 		return false
 	}
-	ch := p.table.chunks[off>>chunkShift].Load()
-	if ch == nil {
-		return false
-	}
-	w := ch.words[off>>unitShift%unitsPerChunk]
+	w := p.table.words[off>>unitShift]
 	k := w.kind()
 	if c := k - kindClass; c < numClasses {
-		return classes[c&classMask].contains(uint32(off)&(unitSize-1)+w.arg()<<unitShift, n)
+		return classes[c].contains(w.within(off), n)
 	}
 	if k == kindOwned {
-		delta := uint32(off)&(unitSize-1) + w.arg()<<unitShift
-		s := p.table.span(uint32(off>>unitShift) - w.arg())
-		return classes[s.class&classMask].contains(delta, n)
+		s := p.table.span(uint32(off>>unitShift) - w.back())
+		return classes[s.class&classMask].contains(w.within(off), n)
 	}
 	first := off >> unitShift
 	if k == kindBody {
-		first -= uint64(w.arg())
-		w = *p.table.word(uint32(first))
+		first -= uint64(w.runArg())
+		w = p.table.words[first]
 	}
-	return w.kind() == kindHead && off+uint64(n) <= (first+uint64(w.arg()))<<unitShift
+	return w.kind() == kindHead && off+uint64(n) <= (first+uint64(w.runArg()))<<unitShift
 }
 
 // alloc is every allocation that found no object in its cache. h is nil for
@@ -192,7 +168,7 @@ func (p *Pool) allocate(h *Heap, n, align int) (uint64, error) {
 		return uint64(obj) << objShift, err
 	case n <= blockSize:
 		units := uint32(max(n, 1)+unitSize-1) >> unitShift
-		u, err := p.allocRun(units, uint32(max(align>>unitShift, 1)), runMarks{uint32(makeWord(kindHead, units)), kindBody})
+		u, err := p.allocRun(units, uint32(max(align>>unitShift, 1)), kindHead)
 		return uint64(u) << unitShift, err
 	case uint64(n) > p.mem.size:
 		return 0, p.tooLarge(int64(n))
@@ -204,7 +180,7 @@ func (p *Pool) allocate(h *Heap, n, align int) (uint64, error) {
 
 // refill takes a batch of a class's objects from the central list, returns one
 // and puts the rest in the caller's cache.
-func (p *Pool) refill(h *Heap, class uint8) (uint32, error) {
+func (p *Pool) refill(h *Heap, class uint32) (uint32, error) {
 	p.jan.kick()
 	var buf [batchMax]uint32
 	want := 1 + classes[class].cap/2
@@ -228,14 +204,14 @@ func (p *Pool) refill(h *Heap, class uint8) (uint32, error) {
 }
 
 // take fills buf with objects of a class, at least one.
-func (p *Pool) take(class uint8, buf []uint32) (int, error) {
+func (p *Pool) take(class uint32, buf []uint32) (int, error) {
 	ce := &p.central[class]
-	kind := kindClass + uint32(class)
+	kind := kindClass + class
 	for reclaimed := false; ; {
 		if n := ce.take(&p.table, buf); n > 0 {
 			return n, nil
 		}
-		u, g := p.tryRun(classes[class].units, 1, runMarks{kind, kind})
+		u, g := p.tryRun(classes[class].units, 1, kind)
 		if g.flight == nil {
 			return ce.adopt(&p.table, u, buf), nil
 		}
@@ -250,7 +226,7 @@ func (p *Pool) take(class uint8, buf []uint32) (int, error) {
 
 // putBack gives objects of a class to the central list. It returns how many were
 // free already.
-func (p *Pool) putBack(class uint8, objs []uint32) (twice int) {
+func (p *Pool) putBack(class uint32, objs []uint32) (twice int) {
 	if len(objs) == 0 {
 		return 0
 	}
@@ -277,16 +253,16 @@ func (p *Pool) free(h *Heap, b []byte) error {
 
 // freeOne frees one buffer by what its first unit holds.
 func (p *Pool) freeOne(h *Heap, b []byte) error {
-	if class, obj, ok := p.small(b); ok {
-		return p.freeSmall(h, class, obj)
-	}
 	off := p.mem.offset(b)
-	if off >= p.mem.size || p.table.chunks[off>>chunkShift].Load() == nil {
+	if class, ok := p.table.small(off); ok {
+		return p.freeSmall(h, class, uint32(off>>objShift))
+	}
+	if off >= p.mem.size {
 		p.counters.badFrees.Add(1)
 		return ErrBadFree
 	}
 	u := uint32(off >> unitShift)
-	switch w := *p.table.word(u); {
+	switch w := p.table.words[u]; {
 	case w.kind() == kindFreed:
 		p.counters.doubleFrees.Add(1)
 		return ErrDoubleFree
@@ -302,7 +278,7 @@ func (p *Pool) freeOne(h *Heap, b []byte) error {
 }
 
 // freeSmall puts an object in the caller's cache after making room there.
-func (p *Pool) freeSmall(h *Heap, class uint8, obj uint32) error {
+func (p *Pool) freeSmall(h *Heap, class, obj uint32) error {
 	p.jan.kick()
 	var buf [batchMax]uint32
 	var k int
@@ -332,9 +308,9 @@ func (p *Pool) freeSmall(h *Heap, class uint8, obj uint32) error {
 // usable gives the bytes at off that belong to the allocation that starts there.
 func (p *Pool) usable(off uint64) int {
 	u := uint32(off >> unitShift)
-	w := *p.table.word(u)
+	w := p.table.words[u]
 	if w.kind() == kindHead {
-		return int(w.arg()) << unitShift
+		return int(w.runArg()) << unitShift
 	}
-	return int(classes[p.table.span(u-w.arg()).class].size)
+	return int(classes[p.table.span(u-w.back()).class].size)
 }

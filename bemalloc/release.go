@@ -267,7 +267,7 @@ func (p *Pool) flushCaches(final bool) (moved bool) {
 		var buf [16]uint32
 		for {
 			units := p.central[c].drain(&p.table, buf[:])
-			p.freeSpans(uint8(c), units)
+			p.freeSpans(uint32(c), units)
 			moved = moved || len(units) > 0
 			if len(units) < len(buf) {
 				break
@@ -279,11 +279,10 @@ func (p *Pool) flushCaches(final bool) (moved bool) {
 
 // flush moves what a cache holds to the central lists. The caller owns the cache.
 func (p *Pool) flush(c *cache) (moved bool) {
-	for i := range c.mags {
-		m := &c.mags[i]
-		if m.n > 0 {
-			p.putBack(uint8(i), m.obj[:m.n])
-			setCount(&m.n, 0)
+	for i := range uint32(numClasses) {
+		if n := c.n[i]; n > 0 {
+			p.putBack(i, c.objects(i)[:n])
+			setCount(&c.n[i], 0)
 			moved = true
 		}
 	}

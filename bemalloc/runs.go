@@ -25,30 +25,26 @@ type runs struct {
 	growth growth
 }
 
-// runMarks are the words that a run gets: that of its first unit, and the kind of
-// the rest.
-type runMarks struct{ first, rest uint32 }
-
-// tryRun takes k units at a multiple of align units, marks them and returns the
-// first; or it returns the growth that the caller must wait for, with makeRoom.
-func (p *Pool) tryRun(k, align uint32, m runMarks) (u uint32, g growing) {
+// tryRun takes k units at a multiple of align units, marks them as of a kind and
+// returns the first; or it returns the growth that the caller must wait for, with makeRoom.
+func (p *Pool) tryRun(k, align, kind uint32) (u uint32, g growing) {
 	p.runs.mu.Lock()
 	defer p.runs.mu.Unlock()
 	u, ok := p.takeRun(k, align)
 	if !ok {
 		return 0, p.board()
 	}
-	p.table.mark(u, k, m.first, m.rest)
-	if m.rest == kindBody {
+	p.table.mark(u, k, kind)
+	if kind == kindHead {
 		p.runs.large += int64(k) << unitShift
 	}
 	return u, growing{}
 }
 
 // allocRun is tryRun that makes room as needed.
-func (p *Pool) allocRun(k, align uint32, m runMarks) (uint32, error) {
+func (p *Pool) allocRun(k, align, kind uint32) (uint32, error) {
 	for reclaimed := false; ; {
-		u, g := p.tryRun(k, align, m)
+		u, g := p.tryRun(k, align, kind)
 		if g.flight == nil {
 			return u, nil
 		}
@@ -117,14 +113,14 @@ func (p *Pool) freeRun(u, k uint32) {
 }
 
 // freeSpans takes the runs of empty spans of a class back.
-func (p *Pool) freeSpans(class uint8, units []uint32) {
+func (p *Pool) freeSpans(class uint32, units []uint32) {
 	if len(units) == 0 {
 		return
 	}
 	k := classes[class].units
 	p.runs.mu.Lock()
 	for _, u := range units {
-		p.table.mark(u, k, kindFreed, kindFreed)
+		p.table.mark(u, k, kindFreed)
 		p.freeRun(u, k)
 	}
 	p.runs.mu.Unlock()
@@ -135,11 +131,11 @@ func (p *Pool) freeLarge(u uint32) (bytes int64, err error) {
 	r := &p.runs
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := p.table.word(u)
+	w := &p.table.words[u]
 	if w.kind() != kindHead { // freed by another goroutine meanwhile
 		return 0, ErrDoubleFree
 	}
-	k := w.arg()
+	k := w.runArg()
 	*w = kindFreed
 	bytes = int64(k) << unitShift
 	r.large -= bytes
@@ -199,7 +195,7 @@ func (p *Pool) allocHuge(n uint32) (uint32, error) {
 // useHuge marks a huge run as in use. Called under the run lock.
 func (p *Pool) useHuge(first, n uint32) {
 	units := n * unitsPerBlock
-	p.table.mark(first*unitsPerBlock, units, uint32(makeWord(kindHead, units)), kindBody)
+	p.table.mark(first*unitsPerBlock, units, kindHead)
 	p.runs.large += int64(n) << blockShift
 	p.runs.huge++
 }

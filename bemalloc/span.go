@@ -11,12 +11,12 @@ type span struct {
 	used       uint16                   // objects in caches or in use
 	words      uint16                   // bit w: free[w] is not 0
 	listed     bool
-	class      uint8
+	class      uint32
 	owner      uint32 // heap with a quota that this span or run belongs to; 0: none
 }
 
 // reset makes every object free.
-func (s *span) reset(class uint8, nobj uint32) {
+func (s *span) reset(class, nobj uint32) {
 	*s = span{class: class, nobj: uint16(nobj), owner: s.owner}
 	for w := uint32(0); nobj > 0; w++ {
 		k := min(nobj, 64)

@@ -30,19 +30,22 @@ type block struct {
 // chunk holds the records of 64 MiB of the reservation. Chunks are made on
 // demand, never move and hold no pointers.
 type chunk struct {
-	words  [unitsPerChunk]unitWord
 	blocks [blocksPerChunk]block
 	spans  [unitsPerChunk]span // indexed by the span's first unit
 }
 
 // table finds the records of an offset in the reservation.
 type table struct {
+	words  []unitWord              // one per unit of the reservation; touched as units come into use
 	chunks []atomic.Pointer[chunk] // one per 64 MiB of the reservation
 	more   [][]mr.Region           // [device-1][block]: regions with further devices
 }
 
 func newTable(size int64, devices int) table {
-	t := table{chunks: make([]atomic.Pointer[chunk], (size+1<<chunkShift-1)>>chunkShift)}
+	t := table{
+		words:  make([]unitWord, size>>unitShift),
+		chunks: make([]atomic.Pointer[chunk], (size+1<<chunkShift-1)>>chunkShift),
+	}
 	if devices > 1 {
 		t.more = make([][]mr.Region, devices-1)
 		for i := range t.more {
@@ -64,23 +67,35 @@ func (t *table) block(b uint32) *block {
 	return &t.chunks[b/blocksPerChunk].Load().blocks[b%blocksPerChunk]
 }
 
-// word gives the word of a unit whose block was ensured.
-func (t *table) word(u uint32) *unitWord {
-	return &t.chunks[u/unitsPerChunk].Load().words[u%unitsPerChunk]
-}
-
 // span gives the span record of a unit whose block was ensured.
 func (t *table) span(u uint32) *span {
 	return &t.chunks[u/unitsPerChunk].Load().spans[u%unitsPerChunk]
 }
 
-// mark writes the words of the n units of a run that starts at u. A chunk
-// boundary is a block boundary, so only huge runs cross one.
-func (t *table) mark(u, n, first, rest uint32) {
-	for i := uint32(1); i < n; i++ {
-		*t.word(u + i) = makeWord(rest, i)
+// mark writes the words of the n units of a run that starts at u: kindHead for a
+// run, anything else for a span or what is left of one.
+func (t *table) mark(u, n, kind uint32) {
+	words := t.words[u : u+n]
+	if kind != kindHead {
+		for i := range words {
+			words[i] = unitWord(kind | uint32(i)<<16)
+		}
+		return
 	}
-	*t.word(u) = unitWord(first)
+	words[0] = unitWord(kindHead | n<<8)
+	for i := 1; i < len(words); i++ {
+		words[i] = unitWord(kindBody | uint32(i)<<8)
+	}
+}
+
+// small finds the class of the object that starts at off, in a shared span.
+func (t *table) small(off uint64) (class uint32, ok bool) {
+	if off>>unitShift >= uint64(len(t.words)) {
+		return 0, false
+	}
+	w := t.words[off>>unitShift]
+	class = w.kind() - kindClass
+	return class, class < numClasses && classes[class].startsObject(w.within(off))
 }
 
 // setRegion stores device d's region of block b.
