@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"fmt"
 	"slices"
+	"syscall"
 
 	"github.com/byteexpress/byteexpress/sim/nic"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -34,16 +36,15 @@ func (d *Device) event(e nic.Event) {
 // Remove takes the NIC away, as when it is unplugged: a DEVICE_FATAL event, then
 // everything of it reports verbs.ErrDeviceLost. Closing still works.
 func (d *Device) Remove() {
-	d.fabric.forget(d)
 	d.node.mu.Lock()
-	first := !d.lost.Load()
-	if first {
+	if !d.lost.Load() {
 		d.node.nic.Lose()
 		d.lost.Store(true)
 		close(d.gone)
 	}
 	d.node.mu.Unlock()
 	d.node.stop()
+	d.fabric.forget(d)
 }
 
 // forget takes a device out of the fabric.
@@ -76,19 +77,59 @@ func (d *Device) release(c *Context) {
 
 // SetPortState takes a port's link up (verbs.PortActive) or down, with the event.
 // Packets of a port that is not active are lost. Ports count from 1.
-func (d *Device) SetPortState(port int, s verbs.PortState) {
+func (d *Device) SetPortState(port int, s verbs.PortState) error {
+	if err := d.checkPort("set port state", port); err != nil {
+		return err
+	}
 	d.node.control(func() { d.node.nic.SetPortState(port, s) })
+	return nil
 }
 
 // SetGIDs replaces a port's GID table, with the event. Peers reach the new GIDs
 // only.
-func (d *Device) SetGIDs(port int, gids []GID) {
+func (d *Device) SetGIDs(port int, gids []GID) error {
+	if err := d.checkPort("set GIDs", port); err != nil {
+		return err
+	}
 	d.node.control(func() { d.node.nic.SetGIDs(port, gids) })
+	d.reattach()
+	return nil
+}
+
+func (d *Device) checkPort(op string, port int) error {
+	if port < 1 || port > d.info.Ports {
+		return d.err(op, fmt.Sprintf("of port %d", port), syscall.EINVAL, fmt.Sprintf("the device has ports 1 to %d", d.info.Ports))
+	}
+	return nil
+}
+
+// reattach makes the device known to the fabric by the GIDs that it has now.
+func (d *Device) reattach() {
+	d.gidMu.Lock()
+	defer d.gidMu.Unlock()
+	gids := d.gids()
 	f := d.fabric
 	f.mu.Lock()
 	f.detach(d)
-	f.attach(d)
+	if !d.lost.Load() {
+		f.attach(d, gids)
+	}
 	f.mu.Unlock()
+}
+
+// gids lists the GIDs by which peers reach the device.
+func (d *Device) gids() (out []verbs.GID) {
+	d.node.mu.Lock()
+	defer d.node.mu.Unlock()
+	for port := 1; port <= d.info.Ports; port++ {
+		p, _ := d.node.nic.Port(port)
+		for _, g := range p.GIDs {
+			if !g.GID.IsZero() && !g.Foreign {
+				out = append(out, g.GID)
+			}
+		}
+	}
+	return out
 }
 
 // RefuseRegistrations makes the next n registrations of memory fail, all of them

@@ -75,6 +75,8 @@ type Device struct {
 	memlock atomic.Uint64 // limit
 	gone    chan struct{} // closed when lost
 
+	gidMu sync.Mutex // one change of addresses at a time
+
 	mu       sync.Mutex
 	contexts []*Context
 	locked   uint64 // bytes
@@ -186,9 +188,7 @@ func (d *Device) Open() (verbs.Context, error) {
 	d.contexts = append(d.contexts, c)
 	d.mu.Unlock()
 	if d.single {
-		d.fabric.mu.Lock()
-		d.fabric.attach(d)
-		d.fabric.mu.Unlock()
+		d.reattach()
 	}
 	return c, nil
 }

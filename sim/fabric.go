@@ -65,19 +65,14 @@ func (f *Fabric) NewDevice(name string, cfg DeviceConfig) (*Device, error) {
 		return nil, errors.Wrapf(err, "new device %s", name)
 	}
 	f.devices[name] = d
-	f.attach(d)
+	f.attach(d, d.gids()) // nobody else can hold the new node's lock
 	return d, nil
 }
 
 // attach makes the GIDs of a device known. Preconditions: f.mu is held.
-func (f *Fabric) attach(d *Device) {
-	for port := 1; port <= d.node.nic.Ports(); port++ {
-		p, _ := d.node.nic.Port(port)
-		for _, g := range p.GIDs {
-			if !g.GID.IsZero() && !g.Foreign {
-				f.gids[g.GID] = d.node
-			}
-		}
+func (f *Fabric) attach(d *Device, gids []verbs.GID) {
+	for _, g := range gids {
+		f.gids[g] = d.node
 	}
 	f.epoch.Add(1)
 }

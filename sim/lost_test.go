@@ -101,7 +101,7 @@ func TestPortDownAndUp(t *testing.T) {
 	check(t, a2.path.Connect(a2.qp))
 	check(t, b2.path.Connect(b2.qp))
 
-	da.SetPortState(1, verbs.PortDown)
+	check(t, da.SetPortState(1, verbs.PortDown))
 	if e := a.events(1)[0]; e.Type != verbs.EventPortError || e.Port != 1 {
 		t.Fatalf("event %v", e)
 	}
@@ -113,9 +113,12 @@ func TestPortDownAndUp(t *testing.T) {
 	a2.send(qp.SendWR{ID: 2, Opcode: qp.Write, Flags: qp.Signaled, RemoteAddr: b2.reg.Addr, RKey: b2.reg.RKey, SGEs: a2.sge(0, 8)})
 	wantStatus(t, a2.next(), 2, cq.Success)
 
-	da.SetPortState(1, verbs.PortActive)
+	check(t, da.SetPortState(1, verbs.PortActive))
 	if e := a.events(1)[0]; e.Type != verbs.EventPortActive || e.Port != 1 {
 		t.Fatalf("event %v", e)
+	}
+	if err := da.SetPortState(3, verbs.PortDown); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("port 3 of 2: %v", err)
 	}
 	// The queue pair can be used again after a reset.
 	for _, e := range []*end{a, b} {
@@ -139,7 +142,7 @@ func TestGIDMoves(t *testing.T) {
 	db := must[*sim.Device](t)(f.NewDevice("b", sim.DeviceConfig{}))
 	a, b := newEnd(t, da, &o), newEnd(t, db, &o)
 	connect(a, b)
-	db.SetGIDs(1, []sim.GID{{GIDEntry: verbs.GIDEntry{GID: verbs.GID{10: 0xff, 11: 0xff, 12: 192, 13: 168, 15: 9}, Index: 4, Type: verbs.GIDRoCEv2}}})
+	check(t, db.SetGIDs(1, []sim.GID{{GIDEntry: verbs.GIDEntry{GID: verbs.GID{10: 0xff, 11: 0xff, 12: 192, 13: 168, 15: 9}, Index: 4, Type: verbs.GIDRoCEv2}}}))
 	if e := b.events(1)[0]; e.Type != verbs.EventGIDChange || e.Port != 1 {
 		t.Fatalf("event %v", e)
 	}

@@ -224,6 +224,20 @@ func TestSelectiveSignaling(t *testing.T) {
 	}
 }
 
+func TestAllSignaled(t *testing.T) {
+	v := newNet(t, 1)
+	x, y := v.end(v.add(nil), 64, 64), v.end(v.add(nil), 64, 64)
+	x.q.sigAll = true
+	v.join(x, y)
+	for i := range 3 {
+		wr := y.remote(qp.Write, nil)
+		wr.ID = uint64(i)
+		x.send(wr)
+	}
+	v.idle()
+	wantBrief(t, "unsignaled requests of a queue pair that signals all", x.poll(), "0:SUCCESS 1:SUCCESS 2:SUCCESS")
+}
+
 func TestSolicitedEvents(t *testing.T) {
 	v := newNet(t, 1)
 	a, b := v.add(nil), v.add(nil)
