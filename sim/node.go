@@ -12,8 +12,10 @@ const (
 	// share is how long one doorbell runs NICs before it leaves the rest to a
 	// goroutine of its own: some messages of a MiB.
 	share = 500 * time.Microsecond
-	// batch is how many packets a NIC takes in one turn.
-	batch = 512
+	// A NIC takes so many packets, or packets of so many bytes, in one turn: its
+	// answers are not held up for long, and others get theirs.
+	batchPackets = 512
+	batchBytes   = 256 << 10
 )
 
 // node drives one NIC: it has the inbox and the timer.
@@ -32,8 +34,9 @@ type node struct {
 	}
 	done atomic.Uint64 // packets that were processed, with the answers delivered
 
-	mu      sync.Mutex // held by whoever runs the NIC; below it only inboxes and other leaves
-	packets []nic.Packet
+	mu      sync.Mutex   // held by whoever runs the NIC; below it only inboxes and other leaves
+	packets []nic.Packet // taken from the inbox
+	at      int          // of which so many were delivered
 	bells   []*nic.QP
 	woken   list // NICs that got their first packet from us in this turn
 
@@ -148,7 +151,10 @@ func (n *node) turn(now time.Duration) (woken list, again bool) {
 	n.mu.Lock()
 	b := &n.inbox
 	b.Lock()
-	n.packets, b.packets = b.packets, n.packets[:0]
+	if n.at == len(n.packets) {
+		n.packets, b.packets = b.packets, n.packets[:0]
+		n.at = 0
+	}
 	n.bells, b.bells = b.bells, n.bells[:0]
 	b.tick = false
 	b.Unlock()
@@ -157,21 +163,22 @@ func (n *node) turn(now time.Duration) (woken list, again bool) {
 		n.nic.Ring(q)
 	}
 	clear(n.bells)
-	var more bool
-	for i := range n.packets {
-		n.nic.Deliver(now, &n.packets[i])
-		if i%batch == batch-1 {
-			more = n.nic.Run(now) || more
+	batch := n.packets[n.at:]
+	for i, bytes := 0, 0; i < len(batch); i++ {
+		n.nic.Deliver(now, &batch[i])
+		if bytes += batch[i].Payload.Len(); bytes >= batchBytes || i == batchPackets-1 {
+			batch = batch[:i+1]
 		}
 	}
-	more = n.nic.Run(now) || more
-	n.done.Add(uint64(len(n.packets)))
-	clear(n.packets) // lets go of the memory that they refer to
+	more := n.nic.Run(now)
+	n.at += len(batch)
+	n.done.Add(uint64(len(batch)))
+	clear(batch) // lets go of the memory that they refer to
 	n.setTimer(now)
 	woken, n.woken = n.woken, list{}
 
 	b.Lock()
-	again = more || len(b.packets) > 0 || len(b.bells) > 0 || b.tick
+	again = more || n.at < len(n.packets) || len(b.packets) > 0 || len(b.bells) > 0 || b.tick
 	b.busy = again
 	b.Unlock()
 	n.mu.Unlock()
