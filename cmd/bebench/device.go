@@ -5,8 +5,12 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/verbtest"
 	"github.com/byteexpress/byteexpress/provider"
+	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -44,6 +48,24 @@ func choose(name string) (*chosen, error) {
 		c.name = simPrefix // each end a NIC of its own
 	}
 	return c, nil
+}
+
+// describe opens the device, checks what the flags choose of it, and says what that
+// is.
+func (c *chosen) describe(f *deviceFlags) (*report.Device, error) {
+	p := verbtest.Params{Port: f.port, GIDIndex: f.gid, MTUBytes: f.mtu}
+	d, err := verbtest.Describe(c.dev, &p)
+	return &d, err
+}
+
+// nodeConfig is how ByteExpress nodes use the device.
+func (f *deviceFlags) nodeConfig() be.Config {
+	mtu, _ := qp.MTUOf(f.mtu)
+	cfg := be.Config{Port: f.port, MTU: mtu, AckTimeout: qp.AckTimeout(f.ack), TrafficClass: uint8(f.tclass), ServiceLevel: uint8(f.sl)}
+	if f.gid >= 0 {
+		cfg.GIDIndex = &f.gid
+	}
+	return cfg
 }
 
 // mode is the role that a command plays.

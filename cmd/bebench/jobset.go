@@ -49,9 +49,10 @@ func (s *jobSet) start(cfg *psjob.Config, stream []uint64, names ...string) erro
 	return nil
 }
 
-// run lets the jobs take turns, each round in the other order, while more says so
-// and nobody interrupts.
-func (s *jobSet) run(more func(turns int) bool) error {
+// run lets the jobs take turns, each round in the other order, until more says of
+// all that they are done, or somebody interrupts. more also bounds the requests of
+// the turn; 0 is no bound.
+func (s *jobSet) run(more func(*job) (goOn bool, atMost int)) error {
 	defer context.AfterFunc(s.e.soft, func() {
 		for _, j := range s.jobs {
 			j.Stop()
@@ -62,23 +63,29 @@ func (s *jobSet) run(more func(turns int) bool) error {
 			return err
 		}
 	}
-	for turns := 0; more(turns) && s.e.soft.Err() == nil; turns++ {
+	for round := 0; ; round++ {
 		order := slices.Clone(s.jobs)
-		if turns%2 == 1 {
+		if round%2 == 1 {
 			slices.Reverse(order)
 		}
+		worked := false
 		for _, j := range order {
+			goOn, atMost := more(j)
 			if s.e.soft.Err() != nil {
-				break
+				return errInterrupted
 			}
-			if err := j.Turn(s.e.hard); err != nil {
+			if !goOn {
+				continue
+			}
+			worked = true
+			if err := j.Turn(s.e.hard, atMost); err != nil {
 				return err
 			}
-			s.o.progress(j.name, 0, int64(turns), 0)
+			s.o.progress("requests", 0, s.ops(), 0)
 		}
-	}
-	if s.e.soft.Err() != nil {
-		return errInterrupted
+		if !worked {
+			break
+		}
 	}
 	for _, j := range s.jobs {
 		if err := j.ReadBack(s.e.hard); err != nil {
@@ -86,6 +93,28 @@ func (s *jobSet) run(more func(turns int) bool) error {
 		}
 	}
 	return nil
+}
+
+func (s *jobSet) ops() (sum int64) {
+	for _, j := range s.jobs {
+		sum += j.Ops()
+	}
+	return sum
+}
+
+// close ends the jobs, once.
+func (s *jobSet) close() error {
+	var first error
+	for _, j := range s.jobs {
+		if j.close == nil {
+			continue
+		}
+		if err := j.close(); first == nil {
+			first = err
+		}
+		j.close = nil
+	}
+	return first
 }
 
 // finish closes the jobs and writes rows and ratios, grouped by operation. err is
@@ -98,9 +127,9 @@ func (s *jobSet) finish(err error) error {
 		for _, sample := range j.Samples() {
 			rows = append(rows, sample.Row())
 		}
-		if closeErr := j.close(); err == nil {
-			err = closeErr
-		}
+	}
+	if closeErr := s.close(); err == nil {
+		err = closeErr
 	}
 	slices.SortStableFunc(rows, func(a, b report.Row) int { return compareOps(a.Op, b.Op) })
 	for i := range rows {

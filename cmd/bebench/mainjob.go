@@ -63,7 +63,7 @@ func (j *mainJob) run(e *env, c *cobra.Command) error {
 	end := time.Now().Add(time.Duration(j.duration))
 	if err == nil {
 		err = profiled(j.output.profile, func() error {
-			return jobs.run(func(int) bool { return time.Now().Before(end) })
+			return jobs.run(func(*job) (bool, int) { return time.Now().Before(end), 0 })
 		})
 	}
 	return o.finish(jobs.finish(err))

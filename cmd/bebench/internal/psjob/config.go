@@ -55,6 +55,9 @@ func Defaults(w Workload) Config {
 	return c
 }
 
+// maxRows bounds the distinct keys of the synthetic stream.
+const maxRows = 1 << 26
+
 // Check refuses what cannot be run; names are those of the flags.
 func (c *Config) Check() error {
 	if c.Workload != Inference && c.Workload != Training {
@@ -68,7 +71,7 @@ func (c *Config) Check() error {
 		{"workers", c.Workers, 1, 1024},
 		{"outstanding", c.Outstanding, 1, 4096},
 		{"dim", c.Dim, 1, 1 << 16},
-		{"rows", c.Rows, 1, 1 << 26},
+		{"rows", c.Rows, 1, maxRows},
 		{"min-size", c.MinBytes, 1, math.MaxInt32},
 		{"max-size", c.MaxBytes, c.MinBytes, maxRequestBytes},
 	} {

@@ -84,11 +84,16 @@ func (d *Driver) Close() error {
 func (d *Driver) Stop() { d.stop.Store(true) }
 
 // Turn runs the next slice of fetches and, in training, one of pushes to the same
-// rows. The same turn of two drivers with the same Config asks for the same. An
-// error has exit status 4 when a value was wrong.
-func (d *Driver) Turn(ctx context.Context) error {
+// rows, each of at most so many requests unless atMost is 0. The same turn of two
+// drivers with the same Config asks for the same. An error has exit status 4 when
+// a value was wrong.
+func (d *Driver) Turn(ctx context.Context, atMost int) error {
 	for i, w := range d.workers {
-		w.prepare(d.cfg.requests(len(d.stream), d.slice, i))
+		list := d.cfg.requests(len(d.stream), d.slice, i)
+		if share := (atMost + len(d.workers) - 1 - i) / len(d.workers); atMost > 0 && share < len(list) {
+			list = list[:share]
+		}
+		w.prepare(list)
 	}
 	d.slice++
 	if err := d.measure(ctx, OpFetch); err != nil {
@@ -213,13 +218,21 @@ func (d *Driver) ReadBack(ctx context.Context) error {
 // Warm runs one turn whose measurements are forgotten: memory is registered and
 // touched for the first time there.
 func (d *Driver) Warm(ctx context.Context) error {
-	err := d.Turn(ctx)
+	err := d.Turn(ctx, 0)
 	d.sums = map[string]*sum{}
 	return err
 }
 
 // Verified is the number of rows that were compared, value by value.
 func (d *Driver) Verified() int64 { return d.verified }
+
+// Ops is the number of requests of each operation so far.
+func (d *Driver) Ops() int64 {
+	if s := d.sums[OpFetch]; s != nil {
+		return s.ops
+	}
+	return 0
+}
 
 // Measured is the wall time of all slices so far.
 func (d *Driver) Measured() (sum time.Duration) {

@@ -31,7 +31,7 @@ func TestLocalOverTCP(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 3 {
-			if err := job.Turn(ctx); err != nil {
+			if err := job.Turn(ctx, 0); err != nil {
 				t.Error(err)
 			}
 		}
@@ -77,7 +77,7 @@ func TestWrongValuesAreFound(t *testing.T) {
 			other := cfg
 			other.Seed++
 			job.truth.cfg = &other
-			err = job.Turn(ctx)
+			err = job.Turn(ctx, 0)
 		}
 		if exit.Code(err) != exit.Mismatch || !strings.Contains(err.Error(), "key 0x") {
 			t.Errorf("%s: err = %v, want a mismatch that names the key", w, err)
@@ -102,7 +102,7 @@ func TestStopIssuesNothingMore(t *testing.T) {
 	}
 	defer job.Close()
 	job.Stop()
-	if err := job.Turn(ctx); err != nil {
+	if err := job.Turn(ctx, 0); err != nil {
 		t.Error(err)
 	}
 	if s := job.Samples(); len(s) != 1 || s[0].Ops != 0 || !s[0].Stopped {

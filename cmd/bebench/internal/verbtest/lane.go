@@ -85,6 +85,7 @@ func newLane(r *rig, f *flow, index int) (*lane, error) {
 	}
 	if needIn {
 		l.in = l.mem[at : at+f.lay.bytes()]
+		clear(l.in) // its pages are there before the clock runs
 	}
 	l.region, err = r.pd.Register(l.mem, f.p.Op.access())
 	return l, err

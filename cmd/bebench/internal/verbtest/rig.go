@@ -84,6 +84,15 @@ func chooseGID(gids []verbs.GIDEntry, index int, link verbs.LinkLayer) (verbs.GI
 	return verbs.GIDEntry{}, errors.New("the GID table is empty: give the network interface an IP address")
 }
 
+// Describe opens the device as a test would, says what was chosen, and closes it.
+func Describe(dev verbs.Device, p *Params) (report.Device, error) {
+	r, err := openRig(dev, p)
+	if err != nil {
+		return report.Device{}, err
+	}
+	return r.describe(), r.close()
+}
+
 // describe gives the device for the document.
 func (r *rig) describe() report.Device {
 	d := report.Device{Name: r.ctx.Info().Name, Provider: r.ctx.Info().Provider, MTUBytes: r.mtu.Bytes()}

@@ -1,0 +1,200 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/psjob"
+)
+
+// shardsWanted is the client's message of the step "shards": which of the shards
+// are to be at this server.
+type shardsWanted struct {
+	Host  int `json:"host"` // this server's place among the hosts, from 0
+	Hosts int `json:"hosts"`
+	Rows  int `json:"rows"` // synthetic keys whose rows are made beforehand; 0: none
+}
+
+// shardsThere is the server's answer: the addresses of its shards by transport;
+// empty for those of other hosts.
+type shardsThere struct {
+	Addrs map[string][]string `json:"addrs"`
+}
+
+// psServer serves shards to workers in other processes. Each client gets a table
+// of its own.
+type psServer struct {
+	f     *psFlags
+	jobs  *jobSet
+	hello control.Hello
+}
+
+func (s *psServer) run() error {
+	ends := twoEnds{e: s.jobs.e, peer: &s.f.peer, hello: s.hello, serve: s.serve}
+	return ends.server()
+}
+
+func (s *psServer) serve(ctx context.Context, c *control.Conn) (err error) {
+	var want shardsWanted
+	if err := c.Recv("shards", &want); err != nil {
+		return err
+	}
+	if want.Hosts < 1 || want.Host < 0 || want.Host >= want.Hosts || want.Rows != 0 && want.Rows != s.f.cfg.Rows {
+		err := errors.Errorf("step shards: host %d of %d, %d rows", want.Host, want.Hosts, want.Rows)
+		c.Fail(err)
+		return err
+	}
+	var keys []uint64
+	if want.Rows > 0 {
+		keys = psjob.Distinct(psjob.Synthetic(want.Rows, s.f.cfg.Seed))
+	}
+	there := shardsThere{map[string][]string{}}
+	for _, name := range s.f.names() {
+		open := psjob.Open(psjob.OverTCP)
+		if name == "be" {
+			open = psjob.NewNodes(s.jobs.open, s.jobs.be).Open
+		}
+		shards, err := psjob.StartShards(ctx, &s.f.cfg, open, c.LocalHost(), keys, func(i int) bool { return i%want.Hosts == want.Host })
+		if err != nil {
+			c.Fail(err)
+			return err
+		}
+		defer func() {
+			if closeErr := shards.Close(); err == nil {
+				err = closeErr
+			}
+		}()
+		there.Addrs[name] = shards.Addrs
+	}
+	if err := c.Send("shards", there); err != nil {
+		return err
+	}
+	session := c.Begin(ctx, func(json.RawMessage) error { return nil })
+	defer func() { session.End(err) }()
+	if err := session.Finished(nil); err != nil {
+		return err
+	}
+	return session.Conclude(func() any { return "" }, nil)
+}
+
+// psClient runs workers against shards in other processes.
+type psClient struct {
+	f     *psFlags
+	jobs  *jobSet
+	hello control.Hello
+
+	conns    []*control.Conn
+	sessions []*control.Session
+}
+
+func (p *psClient) run(hosts []string, stream []uint64) (err error) {
+	defer func() {
+		for _, s := range p.sessions {
+			s.End(err)
+		}
+		for _, c := range p.conns {
+			c.Close()
+		}
+	}()
+	addrs := map[string][]string{}
+	for i, host := range hosts {
+		if err := p.ask(host, i, len(hosts), addrs); err != nil {
+			return err
+		}
+	}
+	if err := p.connect(addrs, stream); err != nil {
+		return err
+	}
+	if err := p.jobs.run(p.f.more); err != nil {
+		return p.cause(err)
+	}
+	// Connections first: then the end of the shards is no loss.
+	if err := p.jobs.close(); err != nil {
+		return err
+	}
+	for _, s := range p.sessions {
+		if err := s.Finished(nil); err != nil {
+			return err
+		}
+		if err := s.Conclude(func() any { return "" }, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask agrees with one host and learns where its shards are.
+func (p *psClient) ask(host string, i, n int, addrs map[string][]string) error {
+	e := p.jobs.e
+	c, err := control.Dial(e.soft, net.JoinHostPort(host, strconv.Itoa(p.f.peer.port)), p.f.peer.timeout)
+	if err != nil {
+		return err
+	}
+	c = c.Within(e.hard)
+	p.conns = append(p.conns, c)
+	if err := c.Greet(p.hello); err != nil {
+		return err
+	}
+	want := shardsWanted{Host: i, Hosts: n, Rows: p.f.cfg.Rows}
+	if p.f.keysFrom != "" {
+		want.Rows = 0
+	}
+	if err := c.Send("shards", want); err != nil {
+		return err
+	}
+	var there shardsThere
+	if err := c.Recv("shards", &there); err != nil {
+		return err
+	}
+	for _, name := range p.f.names() {
+		got := there.Addrs[name]
+		if len(got) != p.f.cfg.Shards {
+			return fmt.Errorf("step shards with %s: %d addresses over %s, want %d", c.Peer(), len(got), name, p.f.cfg.Shards)
+		}
+		if addrs[name] == nil {
+			addrs[name] = make([]string, len(got))
+		}
+		for s, addr := range got {
+			if s%n == i {
+				addrs[name][s] = addr
+			}
+		}
+	}
+	session := c.Begin(e.hard, func(json.RawMessage) error { return nil })
+	p.sessions = append(p.sessions, session)
+	return nil
+}
+
+// connect starts a driver for each transport.
+func (p *psClient) connect(addrs map[string][]string, stream []uint64) error {
+	for _, name := range p.f.names() {
+		open, counters := psjob.Open(psjob.OverTCP), (func() map[string]int64)(nil)
+		if name == "be" {
+			nodes := psjob.NewNodes(p.jobs.open, p.jobs.be)
+			open, counters = nodes.Open, nodes.Counters
+		}
+		d, err := psjob.NewDriver(p.jobs.e.hard, &p.f.cfg, name, open, addrs[name], stream)
+		if err != nil {
+			return p.cause(err)
+		}
+		d.Counters = counters
+		p.jobs.jobs = append(p.jobs.jobs, &job{d, name, d.Close})
+	}
+	return nil
+}
+
+// cause prefers what a server said over what its end looked like from here.
+func (p *psClient) cause(err error) error {
+	for _, s := range p.sessions {
+		if s.Err() != nil {
+			return s.Err()
+		}
+	}
+	return err
+}
