@@ -118,11 +118,16 @@ func oneOf(flag string, n int, choices ...int) error {
 	return exit.Usagef("--%s %d: must be one of %s", flag, n, strings.Trim(fmt.Sprint(choices), "[]"))
 }
 
-// args lists all flags in effect, for the document.
+// args lists the flags in effect, for the document. What was left empty or 0 has no
+// effect and is absent.
 func args(c *cobra.Command, hosts []string) map[string]any {
 	m := map[string]any{}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		switch s := f.Value.String(); f.Value.Type() {
+		s := f.Value.String()
+		if !f.Changed && (s == "" || s == "0") {
+			return
+		}
+		switch f.Value.Type() {
 		case "bool":
 			m[f.Name] = s == "true"
 		case "int", "bytes", "uint64":

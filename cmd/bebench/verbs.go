@@ -16,9 +16,6 @@ import (
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/verbtest"
 )
 
-// maxAll is the longest message of -a, as in perftest.
-const maxAll = 1 << 23
-
 // verbsFlags are those of the tests of verbs; letters and meanings are perftest's.
 type verbsFlags struct {
 	device deviceFlags
@@ -97,13 +94,7 @@ func (f *verbsFlags) add(fs *pflag.FlagSet, iters int) {
 func (f *verbsFlags) check(c *cobra.Command, hosts []string) error {
 	p := &f.p
 	set := c.Flags().Changed
-	p.Sizes = []int{int(f.size)}
-	if f.all {
-		p.Sizes = nil
-		for n := 2; n <= maxAll; n *= 2 {
-			p.Sizes = append(p.Sizes, n)
-		}
-	}
+	p.Sizes = sizes(f.size, f.all)
 	p.Duration = time.Duration(f.duration)
 	p.Port, p.GIDIndex, p.MTUBytes = f.device.port, f.device.gid, f.device.mtu
 	p.AckTimeout, p.ServiceLevel, p.TrafficClass = uint8(f.device.ack), uint8(f.device.sl), uint8(f.device.tclass)
@@ -152,6 +143,10 @@ func (f *verbsFlags) run(e *env, c *cobra.Command, hosts []string) error {
 		table = func(w io.Writer) *report.Table { return report.BandwidthTable(w, f.output.gbits) }
 	}
 	o := newOutput(e, c, hosts, &f.output, table)
+	o.doc.Args["verify"] = p.Verify
+	if o.doc.Device, err = dev.describe(&f.device); err != nil {
+		return err
+	}
 	ends := twoEnds{
 		e: e, peer: &f.peer, hello: control.NewHello(o.doc.Command, p.Agreed()),
 		serve: func(ctx context.Context, conn *control.Conn) error {
@@ -160,39 +155,17 @@ func (f *verbsFlags) run(e *env, c *cobra.Command, hosts []string) error {
 				conn.Fail(err)
 				return err
 			}
-			return verbtest.Run(e.soft, ctx, conn, d, p, false, verbtest.Sink{})
+			return verbtest.Run(e.soft, ctx, conn, d, p, false, report.Sink{})
 		},
 		measure: func(ctx context.Context, conn *control.Conn) error {
-			return verbtest.Run(e.soft, ctx, conn, dev.dev, p, true, f.sink(o, dev))
+			return verbtest.Run(e.soft, ctx, conn, dev.dev, p, true, sink(o, p.Op.String(), p.Sizes, p.Latency))
 		},
 	}
 	if role == server {
 		return ends.run(role, hosts)
 	}
+	f.head(o, dev)
 	return o.finish(profiled(f.output.profile, func() error { return ends.run(role, hosts) }))
-}
-
-// sink writes what the client measures.
-func (f *verbsFlags) sink(o *output, dev *chosen) verbtest.Sink {
-	p := &f.p
-	current := 0
-	return verbtest.Sink{
-		Device: func(d report.Device) {
-			o.doc.Device = &d
-			f.head(o, dev)
-		},
-		Sample: func(s *report.Sample) error {
-			current++
-			return o.row(s.Row(), true)
-		},
-		Progress: func(done, total int64) {
-			bytes := p.Sizes[min(current, len(p.Sizes)-1)]
-			if p.Latency {
-				bytes = 0
-			}
-			o.progress(p.Op.String(), bytes, done, total)
-		},
-	}
 }
 
 // head writes what is measured, and on what.

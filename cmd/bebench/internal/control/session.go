@@ -133,3 +133,22 @@ func (s *Session) beat() {
 		}
 	}
 }
+
+// ErrInterrupted is returned when an end was interrupted: results are partial.
+var ErrInterrupted = errors.New("interrupted: the results are partial")
+
+// AgreeToGoOn tells the peer whether this end goes on to the next measurement, and
+// gives ErrInterrupted unless both do.
+func (c *Conn) AgreeToGoOn(goOn bool) error {
+	if err := c.Send("next", goOn); err != nil {
+		return err
+	}
+	var peer bool
+	if err := c.Recv("next", &peer); err != nil {
+		return err
+	}
+	if !goOn || !peer {
+		return ErrInterrupted
+	}
+	return nil
+}

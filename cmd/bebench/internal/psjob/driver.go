@@ -9,6 +9,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/cost"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/counts"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
@@ -138,9 +139,7 @@ func (d *Driver) measure(ctx context.Context, op string) error {
 		d.sums[op] = s
 	}
 	s.spent = s.spent.Add(spent)
-	for name, n := range d.counters() {
-		s.count[name] += n - before[name]
-	}
+	counts.Add(s.count, counts.Since(d.counters(), before))
 	var failed error
 	for i, w := range d.workers {
 		s.lat.Merge(recs[i])

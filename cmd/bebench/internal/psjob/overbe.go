@@ -5,7 +5,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/be"
-	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/counts"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -55,24 +55,10 @@ func (n *Nodes) Open() (archon.Transport, func() error, error) {
 func (n *Nodes) Counters() map[string]int64 {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	var sum core.Stats
-	var registrations int64
+	sum := map[string]int64{}
 	for _, node := range n.nodes {
 		s := node.Stats()
-		sum.Add(&s.Stats)
-		registrations += s.Memory.Register.Count
+		counts.Add(sum, counts.Of(&s))
 	}
-	return Counters(&sum, registrations)
-}
-
-// Counters names the counts that a report shows.
-func Counters(s *core.Stats, registrations int64) map[string]int64 {
-	return map[string]int64{
-		"credit_stalls": int64(s.CreditStalls), "credit_stall_ns": int64(s.CreditStall),
-		"window_stalls": int64(s.WindowStalls), "window_stall_ns": int64(s.WindowStall),
-		"slot_stalls": int64(s.SlotStalls), "slot_stall_ns": int64(s.SlotStall),
-		"doorbells": int64(s.Doorbells), "requests": int64(s.Requests), "sends": int64(s.Sends), "fragments": int64(s.Fragments),
-		"eager_messages": int64(s.Eager), "rendezvous_messages": int64(s.Rendezvous), "credit_messages": int64(s.CreditMessages),
-		"rnr": int64(s.RNR), "failures": int64(s.Failures), "held": int64(s.Held), "copies": int64(s.Copies), "registrations": registrations,
-	}
+	return sum
 }

@@ -183,3 +183,9 @@ func ratio(a, b *float64) *float64 {
 }
 
 func ptr[T any](v T) *T { return &v }
+
+// Sink takes what a test measures as it comes. Its functions may be nil.
+type Sink struct {
+	Sample   func(*Sample) error     // after each size; an error ends the run
+	Progress func(done, total int64) // now and then, on another goroutine; total 0: not known
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/peak"
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -56,7 +57,7 @@ type flow struct {
 	began   time.Time
 	wall    time.Duration
 	lat     *hist.Recorder
-	peak    peakMeter
+	peak    peak.Meter
 	late    bool   // begin nothing more
 	stopped bool   // for the session asked so
 	bad     string // first mismatch

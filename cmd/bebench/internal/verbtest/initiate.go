@@ -13,7 +13,7 @@ import (
 // blast keeps every lane full until all its messages have completed. With a
 // depth of 1 it is the latency test of READ and atomics.
 func (f *flow) blast() error {
-	f.peak.start(f.began, int64(f.lay.size))
+	f.peak.Start(f.began, f.lay.size)
 	for {
 		open, idle := false, true
 		f.look(time.Now())
@@ -27,7 +27,7 @@ func (f *flow) blast() error {
 			open = open || l.completed < l.posted || f.more(l.posted)
 		}
 		if !open {
-			f.peak.end(time.Now(), f.ops.Load())
+			f.peak.End(time.Now(), f.ops.Load())
 			return nil
 		}
 		wcs, err := f.poll(idle)
@@ -53,7 +53,7 @@ func (f *flow) blast() error {
 			}
 		}
 		if !f.p.NoPeak {
-			f.peak.at(now, f.ops.Load())
+			f.peak.At(now, f.ops.Load())
 		}
 	}
 }

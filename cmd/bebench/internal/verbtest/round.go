@@ -208,7 +208,7 @@ func (rd *round) verdict() verdict {
 		if f.initiator {
 			v.Ops += f.ops.Load()
 			v.Seconds = max(v.Seconds, f.wall.Seconds())
-			v.PeakBps += f.peak.bestBps
+			v.PeakBps += f.peak.Bps()
 		}
 	}
 	return v

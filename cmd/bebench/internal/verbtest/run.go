@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/pkg/errors"
-
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
@@ -13,19 +11,12 @@ import (
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// Sink takes results as they come. Both functions may be nil.
-type Sink struct {
-	Device   func(report.Device)        // once, when the device is open
-	Sample   func(*report.Sample) error // after each size; an error ends the run
-	Progress func(done, total int64)    // now and then; total 0: not known
-}
-
 // Run measures every size over an agreed control connection. client tells the
 // role: the client initiates. The end of soft lets the round that runs finish
 // early and ends the run after it; ctx ends everything at once.
 //
 // It returns an error with exit status 4 when bytes at either end were wrong.
-func Run(soft, ctx context.Context, c *control.Conn, dev verbs.Device, p *Params, client bool, sink Sink) (err error) {
+func Run(soft, ctx context.Context, c *control.Conn, dev verbs.Device, p *Params, client bool, sink report.Sink) (err error) {
 	r, err := openRig(dev, p)
 	if err != nil {
 		// The peer learns why instead of a closed connection.
@@ -37,9 +28,6 @@ func Run(soft, ctx context.Context, c *control.Conn, dev verbs.Device, p *Params
 			err = closeErr
 		}
 	}()
-	if sink.Device != nil {
-		sink.Device(r.describe())
-	}
 	for _, size := range p.Sizes {
 		s, err := measure(soft, ctx, c, r, p, client, size, sink)
 		if s != nil && sink.Sample != nil {
@@ -50,23 +38,15 @@ func Run(soft, ctx context.Context, c *control.Conn, dev verbs.Device, p *Params
 		if err != nil {
 			return err
 		}
-		// The peer must agree that there is a next round.
-		if err := c.Send("next", soft.Err() == nil); err != nil {
+		if err := c.AgreeToGoOn(soft.Err() == nil); err != nil {
 			return err
-		}
-		var peerGoes bool
-		if err := c.Recv("next", &peerGoes); err != nil {
-			return err
-		}
-		if soft.Err() != nil || !peerGoes {
-			return errors.New("interrupted: the results are partial")
 		}
 	}
 	return nil
 }
 
 // measure runs one round.
-func measure(soft, ctx context.Context, c *control.Conn, r *rig, p *Params, client bool, size int, sink Sink) (_ *report.Sample, err error) {
+func measure(soft, ctx context.Context, c *control.Conn, r *rig, p *Params, client bool, size int, sink report.Sink) (_ *report.Sample, err error) {
 	rd, err := newRound(c, r, p, client, size)
 	if err != nil {
 		c.Fail(err)
@@ -77,7 +57,7 @@ func measure(soft, ctx context.Context, c *control.Conn, r *rig, p *Params, clie
 			err = closeErr
 		}
 	}()
-	defer rd.watchProgress(sink.Progress)()
+	defer report.Poll(sink.Progress, rd.progress)()
 	spent, peer, err := rd.run(ctx, soft.Done())
 	if err != nil {
 		return nil, err
@@ -119,35 +99,16 @@ func measure(soft, ctx context.Context, c *control.Conn, r *rig, p *Params, clie
 	return s, nil
 }
 
-// watchProgress reports how far the round is until the returned function is
-// called.
-func (rd *round) watchProgress(report func(done, total int64)) func() {
-	if report == nil {
-		return func() {}
-	}
-	end, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		t := time.NewTicker(100 * time.Millisecond)
-		defer t.Stop()
-		for {
-			select {
-			case <-end:
-				return
-			case <-t.C:
-			}
-			var done, total int64
-			for _, f := range rd.flows {
-				if f.initiator {
-					done += f.ops.Load()
-					total += int64(rd.p.Iters) * int64(len(f.lanes))
-				}
-			}
-			if rd.p.Duration > 0 {
-				total = 0
-			}
-			report(done, total)
+// progress is how far our initiators are.
+func (rd *round) progress() (done, total int64) {
+	for _, f := range rd.flows {
+		if f.initiator {
+			done += f.ops.Load()
+			total += int64(rd.p.Iters) * int64(len(f.lanes))
 		}
-	}()
-	return func() { close(end); <-ended }
+	}
+	if rd.p.Duration > 0 {
+		total = 0
+	}
+	return done, total
 }

@@ -60,14 +60,14 @@ func ends(t testing.TB, ctx context.Context, server, client *Params) (samples []
 		}
 		c := control.New(context.Background(), nc, limit)
 		defer c.Close()
-		done <- Run(ctx, context.Background(), c, sdev, server, false, Sink{})
+		done <- Run(ctx, context.Background(), c, sdev, server, false, report.Sink{})
 	}()
 	c, err := control.Dial(context.Background(), ln.Addr().String(), limit)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	clientErr = Run(ctx, context.Background(), c, open(t), client, true, Sink{Sample: func(s *report.Sample) error {
+	clientErr = Run(ctx, context.Background(), c, open(t), client, true, report.Sink{Sample: func(s *report.Sample) error {
 		samples = append(samples, s)
 		return nil
 	}})
@@ -267,7 +267,7 @@ func TestPeerThatHangs(t *testing.T) {
 			c := control.New(context.Background(), a, 600*time.Millisecond)
 			p := defaults()
 			p.Latency = true
-			err := Run(context.Background(), context.Background(), c, open(t), &p, true, Sink{})
+			err := Run(context.Background(), context.Background(), c, open(t), &p, true, report.Sink{})
 			if !errors.Is(err, control.ErrTimeout) {
 				t.Errorf("err = %v, want a timeout", err)
 			}

@@ -1,0 +1,253 @@
+package msgtest
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/peak"
+)
+
+// line is one socket at one end during one round. Its sender and its receiver are
+// one goroutine each, or together one in a latency test.
+type line struct {
+	p      *Params
+	node   *be.Node
+	sock   *be.Socket
+	index  int
+	client bool
+	size   int
+	stop   *atomic.Bool
+	free   chan *parcel // buffers that may be sent; as many as may be posted
+	held   int          // buffers of Alloc
+
+	// The receiver learns how many messages there are when the peer has finished.
+	target atomic.Int64 // -1: not yet
+
+	ops     atomic.Int64 // sent and completed, or round trips
+	sent    int64
+	wall    time.Duration
+	lat     *hist.Recorder
+	peak    peak.Meter
+	stopped bool
+	bad     string // first mismatch; the receiver's
+}
+
+// parcel is a buffer with a message, or what became of it.
+type parcel struct {
+	b    []byte
+	at   time.Time
+	err  error
+	done func(error) // bound once
+}
+
+func newLine(p *Params, s *station, index int, client bool, size int, stop *atomic.Bool) *line {
+	l := &line{p: p, node: s.node, sock: s.sockets[index], index: index, client: client, size: size, stop: stop, lat: hist.New()}
+	l.target.Store(-1)
+	return l
+}
+
+// stock allocates and fills n buffers to send.
+func (l *line) stock(n int) error {
+	l.free = make(chan *parcel, n)
+	for range n {
+		b, err := l.node.Alloc(l.size)
+		if err != nil {
+			return err
+		}
+		fill(b, l.p.seed(l.index, l.client))
+		pc := &parcel{b: b}
+		pc.done = func(err error) {
+			pc.err = err
+			l.free <- pc
+		}
+		l.free <- pc
+		l.held++
+	}
+	return nil
+}
+
+// clear waits for all buffers and frees them. After an error some do not come back.
+func (l *line) clear(ctx context.Context) {
+	for ; l.held > 0; l.held-- {
+		select {
+		case pc := <-l.free:
+			if pc.err == nil {
+				l.node.Free(pc.b)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// post sends message m with a buffer.
+func (l *line) post(pc *parcel, m int64) error {
+	stamp(pc.b, m)
+	pc.at = time.Now()
+	if err := l.sock.Post(pc.b, pc.done); err != nil {
+		l.free <- pc // it stays ours
+		return err
+	}
+	l.sent = m + 1
+	return nil
+}
+
+// take gives the next buffer that may be sent.
+func (l *line) take(ctx context.Context) (*parcel, error) {
+	select {
+	case pc := <-l.free:
+		if pc.err != nil {
+			l.held-- // the node has it
+			return nil, pc.err
+		}
+		return pc, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// more reports whether to begin message m.
+func (l *line) more(m int64, began, now time.Time) bool {
+	if l.stop.Load() {
+		l.stopped = true
+		return false
+	}
+	if l.p.Duration > 0 {
+		return now.Sub(began) < l.p.Duration
+	}
+	return m < int64(l.p.Iters)
+}
+
+// send keeps Depth messages posted until all are done.
+func (l *line) send(ctx context.Context) error {
+	began := time.Now()
+	l.peak.Start(began, l.size)
+	now := began
+	for m := int64(0); l.more(m, began, now); m++ {
+		pc, err := l.take(ctx)
+		if err != nil {
+			return err
+		}
+		now = l.completed(pc)
+		if err := l.post(pc, m); err != nil {
+			return err
+		}
+	}
+	// All buffers back: all messages are done.
+	var idle []*parcel
+	defer func() {
+		for _, pc := range idle {
+			l.free <- pc
+		}
+	}()
+	for range l.held {
+		pc, err := l.take(ctx)
+		if err != nil {
+			return err
+		}
+		now = l.completed(pc)
+		idle = append(idle, pc)
+	}
+	l.wall = time.Since(began)
+	l.peak.End(now, l.ops.Load())
+	return nil
+}
+
+// completed books the message that a buffer carried, if it carried one.
+func (l *line) completed(pc *parcel) time.Time {
+	now := time.Now()
+	if !pc.at.IsZero() {
+		l.lat.Record(now.Sub(pc.at))
+		l.peak.At(now, l.ops.Add(1))
+	}
+	return now
+}
+
+// receive takes messages until all have come. finished ends when the peer has told
+// how many there are.
+func (l *line) receive(ctx, finished context.Context) error {
+	for m := int64(0); ; m++ {
+		if t := l.target.Load(); t >= 0 && m >= t {
+			return nil
+		}
+		b, err := l.sock.Recv(finished)
+		if err != nil && finished.Err() != nil && ctx.Err() == nil {
+			if m >= l.target.Load() {
+				return nil
+			}
+			b, err = l.sock.Recv(ctx)
+		}
+		if err != nil {
+			return err
+		}
+		l.check(b, m)
+		l.node.Free(b)
+	}
+}
+
+func (l *line) check(b []byte, m int64) {
+	if !l.p.Verify || l.bad != "" {
+		return
+	}
+	if what := check(b, l.size, l.p.seed(l.index, !l.client), m); what != "" {
+		l.bad = fmt.Sprintf("socket %d, message %d: %s", l.index, m, what)
+	}
+}
+
+// ping sends a message, waits for the answer, and records the round trip.
+func (l *line) ping(ctx context.Context) error {
+	began := time.Now()
+	now := began
+	for m := int64(0); l.more(m, began, now); m++ {
+		pc, err := l.take(ctx)
+		if err != nil {
+			return err
+		}
+		if err := l.post(pc, m); err != nil {
+			return err
+		}
+		start := pc.at
+		b, err := l.sock.Recv(ctx)
+		if err != nil {
+			return err
+		}
+		now = time.Now()
+		l.lat.Record(now.Sub(start))
+		l.ops.Add(1)
+		l.check(b, m)
+		l.node.Free(b)
+	}
+	l.wall = time.Since(began)
+	return nil
+}
+
+// pong answers each message with one of its own, and checks it after that.
+func (l *line) pong(ctx, finished context.Context) error {
+	for m := int64(0); ; m++ {
+		if t := l.target.Load(); t >= 0 && m >= t {
+			return nil
+		}
+		b, err := l.sock.Recv(finished)
+		if err != nil {
+			if finished.Err() != nil && ctx.Err() == nil && m >= l.target.Load() {
+				return nil
+			}
+			return err
+		}
+		pc, err := l.take(ctx)
+		if err == nil {
+			err = l.post(pc, m)
+		}
+		if err == nil {
+			l.check(b, m)
+		}
+		l.node.Free(b)
+		if err != nil {
+			return err
+		}
+	}
+}

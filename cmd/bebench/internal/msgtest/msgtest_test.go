@@ -1,0 +1,216 @@
+package msgtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/sim"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const limit = 20 * time.Second
+
+func defaults() Params {
+	return Params{Sizes: []int{64}, Iters: 200, Sockets: 1, Depth: 8, Verify: true, Seed: 1}
+}
+
+func open(t testing.TB) verbs.Device {
+	t.Helper()
+	d, err := sim.Open("sim:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// ends runs a test between two ends in this process, whose parameters may differ
+// where a test wants so.
+func ends(t testing.TB, soft context.Context, server, client *Params) (samples []*report.Sample, clientErr, serverErr error) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	done := make(chan error, 1)
+	sdev := open(t)
+	go func() {
+		nc, err := ln.Accept()
+		if err != nil {
+			done <- err
+			return
+		}
+		c := control.New(context.Background(), nc, limit)
+		defer c.Close()
+		done <- Run(soft, context.Background(), c, sdev, server, false, report.Sink{})
+	}()
+	c, err := control.Dial(context.Background(), ln.Addr().String(), limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	clientErr = Run(soft, context.Background(), c, open(t), client, true, report.Sink{Sample: func(s *report.Sample) error {
+		samples = append(samples, s)
+		return nil
+	}})
+	c.Close()
+	return samples, clientErr, <-done
+}
+
+func both(t testing.TB, p Params) []*report.Sample {
+	t.Helper()
+	other := p
+	samples, err, serverErr := ends(t, context.Background(), &other, &p)
+	if err != nil || serverErr != nil {
+		t.Errorf("client: %v; server: %v", err, serverErr)
+	}
+	return samples
+}
+
+func TestSizes(t *testing.T) {
+	for _, latency := range []bool{false, true} {
+		p := defaults()
+		p.Latency, p.Sizes, p.Iters = latency, []int{1, 7, 8, 9, 4096, 300000}, 50
+		samples := both(t, p)
+		if len(samples) != len(p.Sizes) {
+			t.Fatalf("%d results, want %d", len(samples), len(p.Sizes))
+		}
+		for i, s := range samples {
+			if s.SizeBytes != p.Sizes[i] || s.Ops != 50 || s.Latency.Count() != 50 || s.Wall <= 0 || !*s.Verified || s.Halved != latency || s.Counters["doorbells"] == 0 {
+				t.Errorf("latency=%v size %d: %+v", latency, p.Sizes[i], s)
+			}
+			if latency == (s.Bytes != 0) {
+				t.Errorf("latency=%v: %d bytes", latency, s.Bytes)
+			}
+		}
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for _, tt := range []struct {
+		desc   string
+		change func(*Params)
+		ops    int64
+	}{
+		{"sockets", func(p *Params) { p.Sockets = 5 }, 1000},
+		{"both ways", func(p *Params) { p.Sockets, p.Bidirectional = 2, true }, 800},
+		{"depth of one", func(p *Params) { p.Depth = 1 }, 200},
+		{"deep", func(p *Params) { p.Depth = 300 }, 200},
+		{"not verified", func(p *Params) { p.Verify = false }, 200},
+		{"latency of sockets at once", func(p *Params) { p.Latency, p.Sockets = true, 3 }, 600},
+	} {
+		t.Run(tt.desc, func(t *testing.T) {
+			p := defaults()
+			tt.change(&p)
+			if s := both(t, p); len(s) != 1 || s[0].Ops != tt.ops {
+				t.Errorf("samples: %+v", s)
+			}
+		})
+	}
+}
+
+func TestDuration(t *testing.T) {
+	for _, latency := range []bool{false, true} {
+		p := defaults()
+		p.Latency, p.Duration = latency, 20*time.Millisecond
+		if s := both(t, p); len(s) != 1 || s[0].Ops == 0 || s[0].Stopped {
+			t.Errorf("latency=%v: %+v", latency, s)
+		}
+	}
+}
+
+func TestWrongBytesAreFound(t *testing.T) {
+	for _, latency := range []bool{false, true} {
+		server := defaults()
+		server.Latency = latency
+		client := server
+		client.Seed++
+		samples, err, serverErr := ends(t, context.Background(), &server, &client)
+		if exit.Code(err) != exit.Mismatch || exit.Code(serverErr) != exit.Mismatch {
+			t.Errorf("latency=%v: client: %v; server: %v", latency, err, serverErr)
+		}
+		if len(samples) != 1 || *samples[0].Verified {
+			t.Error("the result says verified")
+		}
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, size := range []int{1, 8, 9, 100} {
+		b := make([]byte, size)
+		fill(b, 3)
+		stamp(b, 258)
+		if what := check(b, size, 3, 258); what != "" {
+			t.Errorf("size %d: %s", size, what)
+		}
+		for i := range b {
+			b[i] ^= 1
+			if check(b, size, 3, 258) == "" {
+				t.Errorf("size %d: byte %d changed and passes", size, i)
+			}
+			b[i] ^= 1
+		}
+		if check(b, size, 3, 259) == "" || check(b, size+1, 3, 258) == "" {
+			t.Errorf("size %d: another message or length passes", size)
+		}
+	}
+}
+
+func TestInterruptFlagsPartialResults(t *testing.T) {
+	for _, latency := range []bool{false, true} {
+		p := defaults()
+		p.Latency, p.Duration, p.Sizes = latency, time.Hour, []int{64, 128}
+		ctx, cancel := context.WithCancel(context.Background())
+		time.AfterFunc(50*time.Millisecond, cancel)
+		other := p
+		samples, err, serverErr := ends(t, ctx, &other, &p)
+		for _, e := range []error{err, serverErr} {
+			if e == nil || !strings.Contains(e.Error(), "interrupted") {
+				t.Errorf("err = %v", e)
+			}
+		}
+		if len(samples) != 1 || !samples[0].Stopped || samples[0].Ops == 0 {
+			t.Errorf("samples: %+v", samples)
+		}
+	}
+}
+
+// TestPeerThatLeaves closes the control connection in the middle.
+func TestPeerThatLeaves(t *testing.T) {
+	a, b := net.Pipe()
+	go func() {
+		c := control.New(context.Background(), b, limit)
+		_ = c.Recv("address", nil)
+		c.Close()
+	}()
+	c := control.New(context.Background(), a, limit)
+	defer c.Close()
+	p := defaults()
+	if err := Run(context.Background(), context.Background(), c, open(t), &p, true, report.Sink{}); err == nil || !strings.Contains(err.Error(), "address") {
+		t.Errorf("err = %v, want one that names the step", err)
+	}
+}
+
+func BenchmarkMsg(b *testing.B) {
+	for _, size := range []int{64, 64 << 10, 1 << 20} {
+		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
+			p := defaults()
+			p.Sizes, p.Iters, p.Verify = []int{size}, 2000, false
+			for b.Loop() {
+				s := both(b, p)
+				b.ReportMetric(float64(s[0].Wall)/float64(s[0].Ops), "ns/msg")
+			}
+		})
+	}
+}

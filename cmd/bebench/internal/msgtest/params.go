@@ -1,0 +1,88 @@
+package msgtest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/pattern"
+)
+
+// Params says what to measure. Both ends need the same, but for Node, Histogram and
+// Depth.
+type Params struct {
+	Latency       bool // else bandwidth
+	Sizes         []int
+	Iters         int           // messages of a socket and size; with Duration 0
+	Duration      time.Duration // of each size; 0: by Iters
+	Sockets       int
+	Depth         int // messages posted on a socket
+	Bidirectional bool
+	Verify        bool
+	Seed          uint64
+	Histogram     bool
+	Node          be.Config
+}
+
+// Agreed lists, by flag, the options that must be equal at both ends.
+func (p *Params) Agreed() map[string]string {
+	m := map[string]string{
+		"sockets": fmt.Sprint(p.Sockets), "bidirectional": fmt.Sprint(p.Bidirectional), "verify": fmt.Sprint(p.Verify),
+		"iters": fmt.Sprint(p.Iters),
+	}
+	if p.Duration > 0 {
+		delete(m, "iters")
+		m["duration"] = p.Duration.String()
+	}
+	if len(p.Sizes) > 1 {
+		m["all"] = "true"
+	} else {
+		m["size"] = fmt.Sprint(p.Sizes[0])
+	}
+	return m
+}
+
+// A message begins with its number, in so many bytes if it is that long.
+const numberBytes = 8
+
+// seed is that of the bytes of one socket and direction.
+func (p *Params) seed(socket int, fromClient bool) uint64 {
+	dir := uint64(0)
+	if fromClient {
+		dir = 1
+	}
+	return pattern.Seed(p.Seed, uint64(socket), dir)
+}
+
+// fill writes what all messages of a seed have in common.
+func fill(b []byte, seed uint64) {
+	if len(b) > numberBytes {
+		pattern.Fill(b[numberBytes:], seed)
+	}
+}
+
+// stamp writes the number of the message.
+func stamp(b []byte, m int64) {
+	var n [numberBytes]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(m))
+	copy(b, n[:])
+}
+
+// check tells what is wrong with message m; "" is nothing.
+func check(b []byte, size int, seed uint64, m int64) string {
+	if len(b) != size {
+		return fmt.Sprintf("%d bytes came, %d were sent", len(b), size)
+	}
+	var n [numberBytes]byte
+	binary.LittleEndian.PutUint64(n[:], uint64(m))
+	if head := min(size, numberBytes); string(b[:head]) != string(n[:head]) {
+		return fmt.Sprintf("message %x came instead of %x", b[:head], n[:head])
+	}
+	if size > numberBytes {
+		if at := pattern.Check(b[numberBytes:], seed); at >= 0 {
+			return fmt.Sprintf("byte %d of %d is not what was sent", numberBytes+at, size)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,257 @@
+package msgtest
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/cost"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/counts"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// verdict is what an end measured as sender, and found wrong.
+type verdict struct {
+	Mismatch string  `json:"mismatch,omitempty"`
+	Ops      int64   `json:"ops"`
+	Seconds  float64 `json:"seconds"`
+	PeakBps  float64 `json:"peak_bytes_per_s"`
+}
+
+// Run measures every size over an agreed control connection; the client initiates.
+// The end of soft lets the size that runs finish early and ends the run after it;
+// ctx ends everything at once.
+//
+// It returns an error with exit status 4 when a message at either end was wrong.
+func Run(soft, ctx context.Context, c *control.Conn, dev verbs.Device, p *Params, client bool, sink report.Sink) (err error) {
+	s, err := openStation(dev, p)
+	if err != nil {
+		// The peer learns why instead of a closed connection.
+		c.Fail(err)
+		return err
+	}
+	defer func() {
+		if closeErr := s.close(); err == nil {
+			err = closeErr
+		}
+	}()
+	if err := s.connect(ctx, c, p, client); err != nil {
+		c.Fail(err)
+		return err
+	}
+	for _, size := range p.Sizes {
+		if limit := s.sockets[0].MaxMessage(); size > limit {
+			return exit.Usagef("-s %d: a message has at most %d bytes between these two nodes", size, limit)
+		}
+		r := &round{c: c, p: p, s: s, client: client, size: size}
+		sample, err := r.measure(ctx, soft.Done(), sink)
+		if sample != nil && sink.Sample != nil {
+			if sinkErr := sink.Sample(sample); err == nil {
+				err = sinkErr
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.AgreeToGoOn(soft.Err() == nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round is one message size at one end.
+type round struct {
+	c      *control.Conn
+	p      *Params
+	s      *station
+	client bool
+	size   int
+	lines  []*line
+	stop   atomic.Bool
+}
+
+// sends and receives tell what this end does in a bandwidth test.
+func (r *round) sends() bool    { return r.client || r.p.Bidirectional }
+func (r *round) receives() bool { return !r.client || r.p.Bidirectional }
+
+func (r *round) measure(ctx context.Context, stop <-chan struct{}, sink report.Sink) (*report.Sample, error) {
+	buffers := r.p.Depth
+	if r.p.Latency {
+		buffers = 2
+	}
+	defer func() {
+		for _, l := range r.lines {
+			l.clear(ctx)
+		}
+	}()
+	for i := range r.p.Sockets {
+		l := newLine(r.p, r.s, i, r.client, r.size, &r.stop)
+		r.lines = append(r.lines, l)
+		if r.sends() || r.p.Latency {
+			if err := l.stock(buffers); err != nil {
+				r.c.Fail(err)
+				return nil, err
+			}
+		}
+	}
+	defer report.Poll(sink.Progress, r.progress)()
+	before := r.s.node.Stats()
+	spent, peer, err := r.run(ctx, stop)
+	if err != nil {
+		return nil, err
+	}
+	after := r.s.node.Stats()
+	return r.sample(&spent, &peer, counts.Since(counts.Of(&after), counts.Of(&before)))
+}
+
+// run lets all lines work, and ends when both ends are done.
+func (r *round) run(ctx context.Context, stop <-chan struct{}) (spent cost.Spent, peer verdict, err error) {
+	finished, tell := context.WithCancel(ctx)
+	defer tell()
+	s := r.c.Begin(ctx, func(body json.RawMessage) error {
+		var sent []int64
+		if err := json.Unmarshal(body, &sent); err != nil {
+			return errors.Wrap(err, "message")
+		}
+		if len(sent) != len(r.lines) {
+			return errors.Errorf("%d counts for %d sockets", len(sent), len(r.lines))
+		}
+		for i, l := range r.lines {
+			l.target.Store(sent[i])
+		}
+		tell()
+		return nil
+	})
+	defer func() { s.End(err) }()
+	// Waits end with the session too.
+	defer context.AfterFunc(s.Context(), tell)()
+
+	senders, receivers := make(chan error, len(r.lines)), make(chan error, len(r.lines))
+	meter := cost.Start()
+	left := 0
+	for _, l := range r.lines {
+		if r.p.Latency {
+			left++
+			if r.client {
+				go func() { senders <- l.ping(s.Context()) }()
+			} else {
+				go func() { receivers <- l.pong(s.Context(), finished) }()
+			}
+			continue
+		}
+		if r.sends() {
+			left++
+			go func() { senders <- l.send(s.Context()) }()
+		}
+		if r.receives() {
+			left++
+			go func() { receivers <- l.receive(s.Context(), finished) }()
+		}
+	}
+	sending := len(r.lines)
+	if !r.sends() || r.p.Latency && !r.client {
+		sending = 0
+	}
+	for told := false; ; {
+		if sending == 0 && !told && err == nil {
+			spent, told = meter.Since(), true
+			err = s.Finished(r.counts())
+		}
+		if left == 0 {
+			break
+		}
+		var e error
+		select {
+		case e = <-senders:
+			left--
+			sending--
+		case e = <-receivers:
+			left--
+		case <-stop:
+			stop = nil
+			r.stop.Store(true)
+		}
+		if e != nil && err == nil {
+			err = e
+			if s.Context().Err() != nil {
+				err = s.Err()
+			}
+			s.GiveUp(err)
+		}
+	}
+	if err != nil {
+		return spent, peer, err
+	}
+	err = s.Conclude(func() any { return r.verdict() }, &peer)
+	return spent, peer, err
+}
+
+func (r *round) counts() []int64 {
+	n := make([]int64, len(r.lines))
+	for i, l := range r.lines {
+		n[i] = l.sent
+	}
+	return n
+}
+
+func (r *round) verdict() (v verdict) {
+	for _, l := range r.lines {
+		if v.Mismatch == "" {
+			v.Mismatch = l.bad
+		}
+		v.Ops += l.ops.Load()
+		v.Seconds = max(v.Seconds, l.wall.Seconds())
+		v.PeakBps += l.peak.Bps()
+	}
+	return v
+}
+
+func (r *round) progress() (done, total int64) {
+	for _, l := range r.lines {
+		done += l.ops.Load()
+	}
+	if r.p.Duration == 0 {
+		total = int64(r.p.Iters) * int64(len(r.lines))
+	}
+	return done, total
+}
+
+// sample puts the results together.
+func (r *round) sample(spent *cost.Spent, peer *verdict, counted map[string]int64) (*report.Sample, error) {
+	mine := r.verdict()
+	s := &report.Sample{
+		Name: "be", SizeBytes: r.size, Ops: mine.Ops, Wall: time.Duration(mine.Seconds * float64(time.Second)), Spent: spent,
+		Halved: r.p.Latency, Bars: r.p.Histogram, Latency: hist.New(), Counters: counted,
+	}
+	for _, l := range r.lines {
+		s.Latency.Merge(l.lat)
+		s.Stopped = s.Stopped || l.stopped
+	}
+	if !r.p.Latency {
+		if r.p.Bidirectional {
+			s.Ops += peer.Ops
+			s.Wall = max(s.Wall, time.Duration(peer.Seconds*float64(time.Second)))
+			mine.PeakBps += peer.PeakBps
+		}
+		s.Bytes, s.PeakBps = s.Ops*int64(r.size), mine.PeakBps
+	}
+	if r.p.Verify {
+		good := mine.Mismatch == "" && peer.Mismatch == ""
+		s.Verified = &good
+	}
+	switch {
+	case mine.Mismatch != "":
+		return s, exit.Mismatchf("msg %d bytes: data mismatch at this end: %s", r.size, mine.Mismatch)
+	case peer.Mismatch != "":
+		return s, exit.Mismatchf("msg %d bytes: data mismatch at the peer: %s", r.size, peer.Mismatch)
+	}
+	return s, nil
+}

@@ -1,0 +1,101 @@
+package msgtest
+
+import (
+	"context"
+	"net"
+	"strconv"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// station is one end: the opened device, the node on it, and its sockets.
+type station struct {
+	ctx     verbs.Context
+	node    *be.Node
+	ln      *be.Listener
+	sockets []*be.Socket // by number
+}
+
+// openStation opens the device and a node on it.
+func openStation(dev verbs.Device, p *Params) (*station, error) {
+	ctx, err := dev.Open()
+	if err != nil {
+		return nil, err
+	}
+	node, err := be.NewNode(ctx, p.Node)
+	if err != nil {
+		_ = ctx.Close()
+		return nil, err
+	}
+	return &station{ctx: ctx, node: node}, nil
+}
+
+// connect makes the sockets: the server tells its address and accepts, the client
+// dials. A socket's service is its number.
+func (s *station) connect(ctx context.Context, c *control.Conn, p *Params, client bool) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.Limit(), errors.Wrap(control.ErrTimeout, "step sockets with "+c.Peer()))
+	defer cancel()
+	s.sockets = make([]*be.Socket, p.Sockets)
+	if client {
+		var addr string
+		if err := c.Recv("address", &addr); err != nil {
+			return err
+		}
+		for i := range s.sockets {
+			sock, err := s.node.Dial(ctx, addr, strconv.Itoa(i))
+			if err != nil {
+				return err
+			}
+			s.sockets[i] = sock
+		}
+	} else if err := s.accept(ctx, c, p); err != nil {
+		return err
+	}
+	if err := c.Send("connected", nil); err != nil {
+		return err
+	}
+	return c.Recv("connected", nil)
+}
+
+func (s *station) accept(ctx context.Context, c *control.Conn, p *Params) (err error) {
+	if s.ln, err = s.node.Listen(net.JoinHostPort(c.LocalHost(), "0")); err != nil {
+		return err
+	}
+	if err := c.Send("address", s.ln.Addr().String()); err != nil {
+		return err
+	}
+	for range p.Sockets {
+		sock, err := s.ln.Accept(ctx)
+		if err != nil {
+			return err
+		}
+		i, err := strconv.Atoi(sock.Service())
+		if err != nil || i < 0 || i >= p.Sockets || s.sockets[i] != nil {
+			_ = sock.Close()
+			return errors.Errorf("step sockets with %s: socket %q is not one of %d", c.Peer(), sock.Service(), p.Sockets)
+		}
+		s.sockets[i] = sock
+	}
+	return nil
+}
+
+// close gives everything back and says what could not be.
+func (s *station) close() error {
+	for _, sock := range s.sockets {
+		if sock != nil {
+			_ = sock.Close()
+		}
+	}
+	if s.ln != nil {
+		_ = s.ln.Close()
+	}
+	err := s.node.Close()
+	if closeErr := s.ctx.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
