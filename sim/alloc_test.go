@@ -1,6 +1,7 @@
 package sim_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/cq"
@@ -70,4 +71,45 @@ func TestDataPathDoesNotAllocate(t *testing.T) {
 			t.Errorf("segment=%v: %v allocations, want none", segment, n)
 		}
 	}
+}
+
+// TestWaitDoesNotAllocate has a goroutine that really sleeps in Wait until a
+// message of another one comes.
+func TestWaitDoesNotAllocate(t *testing.T) {
+	a, b, _ := newPair(t, sim.Config{}, options{})
+	sends := []qp.SendWR{{Opcode: qp.Send, Flags: qp.Signaled, SGEs: a.sge(0, 8)}}
+	recvs := []qp.RecvWR{{SGEs: b.sge(0, 64)}}
+	start, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for range start {
+			if _, err := a.qp.PostSend(sends); err != nil {
+				done <- err
+				return
+			}
+			for n := 0; n == 0; {
+				n, _ = a.cq.Poll(a.got[:])
+			}
+		}
+		done <- nil
+	}()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if n := testing.AllocsPerRun(200, func() {
+		if _, err := b.qp.PostRecv(recvs); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.cq.Arm(false); err != nil {
+			t.Fatal(err)
+		}
+		start <- struct{}{}
+		for n := 0; n == 0; n, _ = b.cq.Poll(b.got[:]) {
+			if err := b.cq.Wait(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+	close(start)
+	check(t, <-done)
 }

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/cq"
@@ -87,5 +88,59 @@ func BenchmarkPollEmpty(b *testing.B) {
 		if n, err := x.cq.Poll(x.got[:]); n != 0 || err != nil {
 			b.Fatal(n, err)
 		}
+	}
+}
+
+// BenchmarkPingPong bounces a message between two goroutines that sleep in Wait,
+// or poll.
+func BenchmarkPingPong(b *testing.B) {
+	for _, sleep := range []bool{true, false} {
+		b.Run(fmt.Sprintf("size=64/sleep=%v", sleep), func(b *testing.B) {
+			x, y, _ := newPair(b, sim.Config{}, options{})
+			wait := func(e *end) error {
+				for {
+					var n int
+					var err error
+					if sleep {
+						n, err = pollWait(b.Context(), e)
+					} else if n, err = e.cq.Poll(e.got[:]); n == 0 {
+						runtime.Gosched()
+					}
+					for i := range n {
+						if e.got[i].Opcode == cq.Recv {
+							return err
+						}
+					}
+					if err != nil {
+						return err
+					}
+				}
+			}
+			bounce := func(e *end) {
+				e.recv(1, 0, 64)
+				e.send(qp.SendWR{Opcode: qp.Send, Flags: qp.Signaled, SGEs: e.sge(64, 64)})
+			}
+			x.recv(1, 0, 64)
+			y.recv(1, 0, 64)
+			done := make(chan error, 1)
+			go func() {
+				for {
+					if err := wait(y); err != nil {
+						done <- err
+						return
+					}
+					bounce(y)
+				}
+			}()
+			for b.Loop() {
+				bounce(x)
+				if err := wait(x); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/2, "ns/one-way")
+			y.dev.(*sim.Device).Remove()
+			<-done
+		})
 	}
 }

@@ -171,7 +171,7 @@ func TestGIDMoves(t *testing.T) {
 }
 
 func TestPartition(t *testing.T) {
-	a, b, f := newPair(t, sim.Config{}, options{path: qp.Path{AckTimeout: 8, RetryCount: 7}}) // 1 ms
+	a, b, f := newPair(t, sim.Config{}, options{path: qp.Path{AckTimeout: 14, RetryCount: 7}}) // 67 ms: a slow machine is no lost peer
 	da, db := a.dev.(*sim.Device), b.dev.(*sim.Device)
 	f.Partition(da, db, true)
 	w := qp.SendWR{ID: 1, Opcode: qp.Write, Flags: qp.Signaled, RemoteAddr: b.reg.Addr, RKey: b.reg.RKey, SGEs: a.sge(0, 8)}
