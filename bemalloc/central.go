@@ -54,8 +54,7 @@ func (ce *central) takeLocked(t *table, buf []uint32) (n int) {
 func (ce *central) adopt(t *table, u uint32, buf []uint32) int {
 	ce.lock()
 	s := t.span(u)
-	s.reset(ce.class, classes[ce.class].nobj)
-	s.owner = ce.owner
+	s.reset(ce.class, classes[ce.class].nobj, ce.owner)
 	ce.list(t, s, u)
 	ce.spans++
 	n := ce.takeLocked(t, buf)
@@ -72,10 +71,14 @@ func (ce *central) put(t *table, objs []uint32, empty []uint32) (released []uint
 	for _, obj := range objs {
 		u := obj >> (unitShift - objShift)
 		w := t.words[u]
+		if w.kind() != ce.kind() {
+			twice++
+			continue
+		}
 		u -= w.back()
 		s := t.span(u)
 		idx, rem := ci.locate((obj - u<<(unitShift-objShift)) << objShift)
-		if !ce.holds(w, s) || rem != 0 || idx >= uint32(s.nobj) || !s.put(idx) {
+		if s.class != ce.class || s.owner != ce.owner || rem != 0 || idx >= uint32(s.nobj) || !s.put(idx) {
 			twice++
 			continue
 		}
@@ -84,10 +87,7 @@ func (ce *central) put(t *table, objs []uint32, empty []uint32) (released []uint
 			ce.list(t, s, u)
 		}
 		if s.used == 0 && (ce.listed > 1 && len(released) < cap(released)) {
-			ce.unlist(t, s, u)
-			s.nobj = 0
-			ce.spans--
-			released = append(released, u)
+			released = append(released, ce.retire(t, s, u))
 		}
 	}
 	ce.puts++
@@ -95,13 +95,12 @@ func (ce *central) put(t *table, objs []uint32, empty []uint32) (released []uint
 	return released, twice
 }
 
-// holds reports whether s, found by the word w, is a span of this list.
-func (ce *central) holds(w unitWord, s *span) bool {
-	want := uint32(kindClass) + ce.class
+// kind is that of the words of the list's spans.
+func (ce *central) kind() uint32 {
 	if ce.owner != 0 {
-		want = kindOwned
+		return kindOwned
 	}
-	return w.kind() == want && s.class == ce.class && s.owner == ce.owner && s.nobj != 0
+	return kindClass + ce.class
 }
 
 // drain lets go of the spare empty spans, at most len(empty) of them.
@@ -113,14 +112,19 @@ func (ce *central) drain(t *table, empty []uint32) (released []uint32) {
 		s := t.span(u)
 		at = s.next
 		if s.used == 0 {
-			ce.unlist(t, s, u)
-			s.nobj = 0
-			ce.spans--
-			released = append(released, u)
+			released = append(released, ce.retire(t, s, u))
 		}
 	}
 	ce.mu.Unlock()
 	return released
+}
+
+// retire takes the empty span at unit u out of the list and returns u.
+func (ce *central) retire(t *table, s *span, u uint32) uint32 {
+	ce.unlist(t, s, u)
+	s.nobj, s.owner = 0, 0
+	ce.spans--
+	return u
 }
 
 func (ce *central) list(t *table, s *span, u uint32) {

@@ -58,6 +58,7 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.closed.Store(true)
+	p.wakeAll()
 	if !p.stopped {
 		p.stopped = true
 		p.stopJanitor()
@@ -69,7 +70,7 @@ func (p *Pool) Close() error {
 		<-f.done
 	}
 	p.dbg.drain()
-	p.flushCaches(true)
+	p.flushCaches(flushLast)
 	if leak := p.leaks(); leak != nil {
 		return leak
 	}
@@ -84,18 +85,21 @@ func (p *Pool) Close() error {
 // leaks describes what is in use once the caches are empty.
 func (p *Pool) leaks() *LeakError {
 	e := new(LeakError)
+	var out [numClasses]int64
 	add := func(size, n int64) {
 		e.Allocations += n
 		e.Bytes += n * size
 		e.Sizes = append(e.Sizes, LeakSize{size, n})
 	}
-	for c := range p.central {
-		ce := &p.central[c]
+	p.eachCentral(func(ce *central) {
 		ce.lock()
-		if ce.out > 0 {
-			add(int64(classes[c].size), ce.out)
-		}
+		out[ce.class] += ce.out
 		ce.mu.Unlock()
+	})
+	for c, n := range out {
+		if n > 0 {
+			add(int64(classes[c].size), n)
+		}
 	}
 	large := map[int64]int64{}
 	p.runs.mu.Lock()

@@ -197,16 +197,9 @@ func (d *debugger) free(b []byte) error {
 
 // stray names the fault of freeing something that is not live.
 func (d *debugger) stray(b []byte) error {
-	off := d.p.mem.offset(b)
-	if _, ok := d.p.table.small(off); ok {
+	if d.p.starts(d.p.mem.offset(b)) {
 		d.p.counters.doubleFrees.Add(1)
 		return ErrDoubleFree
-	}
-	if off < d.p.mem.size && off%unitSize == 0 {
-		if k := d.p.table.words[off>>unitShift].kind(); k == kindHead || k == kindFreed {
-			d.p.counters.doubleFrees.Add(1)
-			return ErrDoubleFree
-		}
 	}
 	d.p.counters.badFrees.Add(1)
 	return ErrBadFree

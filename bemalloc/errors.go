@@ -34,6 +34,8 @@ type LimitError struct {
 	Used int64  // bytes counted against the limit
 	Max  int64  // the limit in bytes
 	Need int64  // bytes that the request needed on top
+
+	room *waitRoom // where to wait for that to change
 }
 
 // Error names the limit, what is used of it, and the remedy.

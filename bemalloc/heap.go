@@ -3,7 +3,12 @@ package bemalloc
 import "runtime"
 
 // HeapOptions describes a heap.
-type HeapOptions struct{}
+type HeapOptions struct {
+	// QuotaBytes bounds what this heap's buffers in use take, with rounding. 0: no
+	// bound. A heap with a quota has spans of its own and no cache: it is slower,
+	// and frees through the pool give back to its quota.
+	QuotaBytes int64
+}
 
 // Heap is a cache that one goroutine owns: the fastest way to allocate. One
 // goroutine at a time may call its methods. Buffers may be freed through any heap
@@ -11,21 +16,25 @@ type HeapOptions struct{}
 type Heap struct {
 	p       *Pool
 	c       *cache
+	quota   *quota // nil: none
 	closed  bool
 	cleanup runtime.Cleanup
 }
 
 // NewHeap makes a heap. It holds at most some MiB of free objects; Close gives
 // them back, as does the collector for a heap that was dropped.
-func (p *Pool) NewHeap(HeapOptions) *Heap {
+func (p *Pool) NewHeap(o HeapOptions) *Heap {
 	h := &Heap{p: p, c: new(cache)}
-	if p.dbg == nil && !p.closed.Load() {
-		h.c.open()
-	}
 	p.heapsMu.Lock()
 	p.heaps[h.c] = struct{}{}
+	switch {
+	case o.QuotaBytes > 0:
+		h.quota = p.addQuota(o.QuotaBytes)
+	case p.dbg == nil && !p.closed.Load():
+		h.c.open()
+	}
 	p.heapsMu.Unlock()
-	h.cleanup = runtime.AddCleanup(h, p.dropCache, h.c)
+	h.cleanup = runtime.AddCleanup(h, p.drop, dropped{h.c, h.quota})
 	return h
 }
 
@@ -66,18 +75,27 @@ func (h *Heap) Close() error {
 	}
 	h.closed = true
 	h.cleanup.Stop()
-	h.p.dropCache(h.c)
+	h.p.drop(dropped{h.c, h.quota})
 	return nil
 }
 
-// dropCache empties the cache of a heap that is closed or was dropped.
-func (p *Pool) dropCache(c *cache) {
+// dropped is what a heap leaves behind that was closed or collected.
+type dropped struct {
+	c     *cache
+	quota *quota
+}
+
+// drop takes back what a heap held.
+func (p *Pool) drop(d dropped) {
 	p.heapsMu.Lock()
-	_, open := p.heaps[c]
-	delete(p.heaps, c)
+	_, open := p.heaps[d.c]
+	delete(p.heaps, d.c)
 	if open && !p.gone.Load() {
-		c.wantFlush()
-		p.flush(c)
+		d.c.wantFlush()
+		p.flush(d.c)
 	}
 	p.heapsMu.Unlock()
+	if d.quota != nil {
+		p.retireQuota(d.quota)
+	}
 }

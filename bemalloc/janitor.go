@@ -162,7 +162,7 @@ func (p *Pool) flushIdle() bool {
 		return true
 	}
 	j.still = 0
-	p.flushCaches(false)
+	p.flushCaches(flushOnce)
 	return false
 }
 

@@ -13,6 +13,7 @@ type local struct {
 
 	mu     sync.Mutex // held to replace table
 	closed bool       // no further caches
+	paused bool       // none for now
 }
 
 // cacheTable is the caches by P number. It is never changed, only replaced; a P
@@ -109,7 +110,7 @@ func (l *local) install() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t = l.table.Load().caches
-	if l.closed || pid < len(t) && t[pid] != &noCache {
+	if l.closed || l.paused || pid < len(t) && t[pid] != &noCache {
 		return
 	}
 	next := make([]*cache, max(len(t), pid+1))
@@ -133,10 +134,11 @@ func (l *local) each(f func(*cache)) {
 
 // flush empties every cache through f, while others go on. Per P it replaces the
 // table, so that no new section finds the old caches, and waits for those that
-// did. With final set no caches come after.
-func (l *local) flush(final bool, f func(*cache)) {
+// did.
+func (l *local) flush(mode flushMode, f func(*cache)) {
 	l.mu.Lock()
-	l.closed = l.closed || final
+	l.paused = l.paused || mode == flushPause
+	l.closed = l.closed || mode == flushLast
 	old := l.table.Swap(&cacheTable{})
 	l.mu.Unlock()
 	if len(old.caches) > 0 {
@@ -150,9 +152,24 @@ func (l *local) flush(final bool, f func(*cache)) {
 	for i := range l.shards {
 		s := &l.shards[i]
 		s.mu.Lock()
-		f(&s.c)
-		if final {
+		if mode != flushOnce {
 			s.c.wantFlush()
+		}
+		f(&s.c)
+		s.mu.Unlock()
+	}
+}
+
+// resume lets caches fill again after flush stopped them.
+func (l *local) resume() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused = false
+	for i := range l.shards {
+		s := &l.shards[i]
+		s.mu.Lock()
+		if !l.closed {
+			s.c.open()
 		}
 		s.mu.Unlock()
 	}

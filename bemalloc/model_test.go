@@ -42,11 +42,14 @@ func newModel(t testing.TB, cfg Config) *model {
 		t.Fatal(err)
 	}
 	m.p = p
-	for range 2 {
-		m.heaps = append(m.heaps, p.NewHeap(HeapOptions{}))
+	for _, o := range heapOptions {
+		m.heaps = append(m.heaps, p.NewHeap(o))
 	}
 	return m
 }
+
+// heapOptions are those of the model's heaps.
+var heapOptions = [3]HeapOptions{2: {QuotaBytes: 9 << 20}}
 
 // edges are the sizes around which sizes are drawn.
 var edges = func() (e []int) {
@@ -87,7 +90,7 @@ func (m *model) step(op byte, arg [4]byte) {
 		if err := m.heaps[h].Close(); err != nil {
 			m.t.Fatal(err)
 		}
-		m.heaps[h] = m.p.NewHeap(HeapOptions{})
+		m.heaps[h] = m.p.NewHeap(heapOptions[h])
 	}
 }
 
@@ -95,12 +98,9 @@ func (m *model) alloc(n, align, from int) {
 	m.t.Helper()
 	var b []byte
 	var err error
-	switch from % 4 {
-	case 0:
-		b, err = m.heaps[0].AllocAligned(n, align)
-	case 1:
-		b, err = m.heaps[1].AllocAligned(n, align)
-	default:
+	if h := from % 4; h < len(m.heaps) {
+		b, err = m.heaps[h].AllocAligned(n, align)
+	} else {
 		b, err = m.p.AllocAligned(n, align)
 	}
 	if err != nil {
@@ -214,12 +214,9 @@ func (m *model) free(which, from int) {
 		b = b[:1]
 	}
 	var err error
-	switch from % 4 {
-	case 0:
-		err = m.heaps[0].Free(b)
-	case 1:
-		err = m.heaps[1].Free(b)
-	default:
+	if h := from % 4; h < len(m.heaps) {
+		err = m.heaps[h].Free(b)
+	} else {
 		err = m.p.Free(b)
 	}
 	if err != nil {
@@ -255,12 +252,24 @@ func (m *model) checkStats() {
 	}
 	var large int64
 	var inUse [numClasses]int64
+	used := map[uint32]int64{}
 	for _, l := range m.live {
 		off := m.p.mem.offset(l.b)
-		if w := m.p.table.words[off>>unitShift]; w.kind() == kindHead {
+		w := m.p.table.words[off>>unitShift]
+		owner := m.p.table.span(uint32(off >> unitShift)).owner
+		switch {
+		case w.kind() == kindHead:
 			large += int64(w.runArg()) << unitShift
-		} else {
+		case w.kind() == kindOwned:
+			s := m.p.table.span(uint32(off>>unitShift) - w.back())
+			inUse[s.class]++
+			owner = s.owner
+		default:
 			inUse[w.kind()-kindClass]++
+			owner = 0
+		}
+		if owner != 0 {
+			used[owner] += int64(m.p.usable(off))
 		}
 	}
 	if s.LargeBytes != large {
@@ -269,6 +278,11 @@ func (m *model) checkStats() {
 	for c := range inUse {
 		if s.Classes[c].InUse != inUse[c] {
 			m.t.Fatalf("stats: class of %d bytes: %+v, want %d in use", classes[c].size, s.Classes[c], inUse[c])
+		}
+	}
+	for _, q := range *m.p.quotas.Load() {
+		if q != nil && q.used != used[q.id] {
+			m.t.Fatalf("heap %d: %d bytes counted, want %d", q.id, q.used, used[q.id])
 		}
 	}
 	if s.RegisteredBytes > m.p.cfg.MaxBytes || s.Regions != m.dev.regions() {

@@ -27,7 +27,9 @@ type Pool struct {
 	counters counters
 
 	heapsMu sync.Mutex
-	heaps   map[*cache]struct{} // caches of open heaps
+	heaps   map[*cache]struct{}      // caches of open heaps
+	quotas  atomic.Pointer[[]*quota] // by number - 1; replaced under heapsMu, never changed
+	room    waitRoom                 // who waits for memory of the pool
 
 	closed  atomic.Bool // no more allocations
 	closeMu sync.Mutex
@@ -54,6 +56,8 @@ func New(cfg Config) (*Pool, error) {
 	p.local.init(cfg.forceShards, p.dbg != nil)
 	p.jan.init()
 	p.release.delay = releaseDelay
+	p.quotas.Store(new([]*quota))
+	p.room.init()
 	for c := range p.central {
 		p.central[c].class = uint32(c)
 	}
@@ -162,10 +166,19 @@ func (p *Pool) alloc(h *Heap, n, align int) ([]byte, error) {
 
 // allocate finds n aligned bytes and returns their offset.
 func (p *Pool) allocate(h *Heap, n, align int) (uint64, error) {
-	switch {
-	case n <= maxSmall && align <= maxSmall:
+	if h != nil && h.quota != nil {
+		return p.allocOwned(h.quota, n, align)
+	}
+	if n <= maxSmall && align <= maxSmall {
 		obj, err := p.refill(h, classAligned(uint(n), uint(align)))
 		return uint64(obj) << objShift, err
+	}
+	return p.allocLarge(n, align)
+}
+
+// allocLarge finds n bytes that are no object: a run or a huge run.
+func (p *Pool) allocLarge(n, align int) (uint64, error) {
+	switch {
 	case n <= blockSize:
 		units := uint32(max(n, 1)+unitSize-1) >> unitShift
 		u, err := p.allocRun(units, uint32(max(align>>unitShift, 1)), kindHead)
@@ -187,7 +200,7 @@ func (p *Pool) refill(h *Heap, class uint32) (uint32, error) {
 	if p.dbg != nil {
 		want = 1
 	}
-	n, err := p.take(class, buf[:want])
+	n, err := p.take(&p.central[class], buf[:want])
 	if err != nil {
 		return 0, err
 	}
@@ -198,20 +211,18 @@ func (p *Pool) refill(h *Heap, class uint32) (uint32, error) {
 		} else {
 			rest = rest[p.local.stock(class, rest):]
 		}
-		p.putBack(class, rest)
+		p.putBack(&p.central[class], rest)
 	}
 	return buf[0], nil
 }
 
-// take fills buf with objects of a class, at least one.
-func (p *Pool) take(class uint32, buf []uint32) (int, error) {
-	ce := &p.central[class]
-	kind := kindClass + class
+// take fills buf with objects of a list, at least one.
+func (p *Pool) take(ce *central, buf []uint32) (int, error) {
 	for reclaimed := false; ; {
 		if n := ce.take(&p.table, buf); n > 0 {
 			return n, nil
 		}
-		u, g := p.tryRun(classes[class].units, 1, kind)
+		u, g := p.tryRun(classes[ce.class].units, 1, ce.kind())
 		if g.flight == nil {
 			return ce.adopt(&p.table, u, buf), nil
 		}
@@ -224,16 +235,16 @@ func (p *Pool) take(class uint32, buf []uint32) (int, error) {
 	}
 }
 
-// putBack gives objects of a class to the central list. It returns how many were
-// free already.
-func (p *Pool) putBack(class uint32, objs []uint32) (twice int) {
+// putBack gives objects to their list. It returns how many were free already.
+func (p *Pool) putBack(ce *central, objs []uint32) (twice int) {
 	if len(objs) == 0 {
 		return 0
 	}
 	var empty [16]uint32
-	units, twice := p.central[class].put(&p.table, objs, empty[:])
-	p.freeSpans(class, units)
+	units, twice := ce.put(&p.table, objs, empty[:])
+	p.freeSpans(ce.class, units)
 	p.counters.doubleFrees.Add(int64(twice))
+	p.room.notify()
 	return twice
 }
 
@@ -266,8 +277,10 @@ func (p *Pool) freeOne(h *Heap, b []byte) error {
 	case w.kind() == kindFreed:
 		p.counters.doubleFrees.Add(1)
 		return ErrDoubleFree
+	case w.kind() == kindOwned:
+		return p.freeOwned(w, off)
 	case w.kind() == kindHead && off%unitSize == 0:
-		_, err := p.freeLarge(u)
+		err := p.freeLarge(u)
 		if err != nil {
 			p.counters.doubleFrees.Add(1)
 		}
@@ -289,7 +302,9 @@ func (p *Pool) freeSmall(h *Heap, class, obj uint32) error {
 	case h != nil:
 		if h.c.wanted.Load() && !h.closed {
 			p.flush(h.c)
-			h.c.open()
+			if !p.room.occupied() {
+				h.c.open()
+			}
 		}
 		k, twice = h.c.spill(class, obj, &buf)
 	default:
@@ -299,10 +314,39 @@ func (p *Pool) freeSmall(h *Heap, class, obj uint32) error {
 		p.counters.doubleFrees.Add(1)
 		return ErrDoubleFree
 	}
-	if p.putBack(class, buf[:k]) > 0 {
+	if p.putBack(&p.central[class], buf[:k]) > 0 {
 		return ErrDoubleFree
 	}
 	return nil
+}
+
+// eachCentral calls f with every central list.
+func (p *Pool) eachCentral(f func(*central)) {
+	for c := range p.central {
+		f(&p.central[c])
+	}
+	for _, q := range *p.quotas.Load() {
+		if q != nil {
+			for c := range q.central {
+				f(&q.central[c])
+			}
+		}
+	}
+}
+
+// starts reports whether a buffer starts at off, or started there.
+func (p *Pool) starts(off uint64) bool {
+	if _, ok := p.table.small(off); ok || off >= p.mem.size {
+		return ok
+	}
+	switch w := p.table.words[off>>unitShift]; w.kind() {
+	case kindOwned:
+		s := p.table.span(uint32(off>>unitShift) - w.back())
+		return classes[s.class%numClasses].startsObject(w.within(off))
+	case kindHead, kindFreed:
+		return off%unitSize == 0
+	}
+	return false
 }
 
 // usable gives the bytes at off that belong to the allocation that starts there.

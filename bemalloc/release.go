@@ -99,6 +99,7 @@ func (p *Pool) closeFree(keep int64, before int64, limit int) (bytes int64, err 
 		p.release.lastClose = now
 		p.runs.growth.backOff = 0 // what was refused may go now
 		p.runs.mu.Unlock()
+		p.room.notify()
 	}
 	return bytes, err
 }
@@ -225,7 +226,7 @@ func (p *Pool) unpark() (err error) {
 // reclaim makes room after a refused growth: it empties the caches and closes
 // what is free. It reports whether that changed anything.
 func (p *Pool) reclaim() bool {
-	moved := p.flushCaches(false)
+	moved := p.flushCaches(flushOnce)
 	bytes, _ := p.closeFree(0, maxClock, maxBlocks)
 	return moved || bytes > 0
 }
@@ -234,7 +235,7 @@ func (p *Pool) reclaim() bool {
 // are free. It returns the bytes given back. Heaps follow with their next Free.
 // Any goroutine may call it.
 func (p *Pool) Trim(keep int64) int64 {
-	p.flushCaches(false)
+	p.flushCaches(flushOnce)
 	bytes, _ := p.closeFree(max(keep, 0), maxClock, maxBlocks)
 	return bytes
 }
@@ -244,44 +245,56 @@ const (
 	maxBlocks = int(maxReserve >> blockShift)
 )
 
+// flushMode says what becomes of the caches after a flush.
+type flushMode int
+
+const (
+	flushOnce  flushMode = iota // they fill again
+	flushPause                  // they stay empty until local.resume
+	flushLast                   // they stay empty, and heaps' owners have stopped
+)
+
 // flushCaches moves every cached object to the central lists and lets go of
-// empty spans. It reports whether an object moved. Heaps are asked to do it
-// themselves, unless final is set: then their owners must have stopped.
-func (p *Pool) flushCaches(final bool) (moved bool) {
+// empty spans. Heaps are asked to do it themselves, but for the last time. It
+// reports whether anything moved.
+func (p *Pool) flushCaches(mode flushMode) (moved bool) {
 	empty := true
 	p.local.each(func(c *cache) { empty = empty && c.empty() })
-	if !empty || final {
-		p.local.flush(final, func(c *cache) { moved = p.flush(c) || moved })
+	if !empty || mode != flushOnce {
+		p.local.flush(mode, func(c *cache) { moved = p.flush(c) || moved })
 	}
 	p.heapsMu.Lock()
 	for c := range p.heaps {
-		if final {
-			moved = p.flush(c) || moved
-		}
-		if final || !c.empty() {
+		if mode != flushOnce || !c.empty() {
 			c.wantFlush()
+		}
+		if mode == flushLast {
+			moved = p.flush(c) || moved
 		}
 	}
 	p.heapsMu.Unlock()
-	for c := range p.central {
-		var buf [16]uint32
-		for {
-			units := p.central[c].drain(&p.table, buf[:])
-			p.freeSpans(uint32(c), units)
-			moved = moved || len(units) > 0
-			if len(units) < len(buf) {
-				break
-			}
+	p.eachCentral(func(ce *central) { moved = p.drain(ce) || moved })
+	return moved
+}
+
+// drain lets go of a list's empty spans.
+func (p *Pool) drain(ce *central) (moved bool) {
+	var buf [16]uint32
+	for {
+		units := ce.drain(&p.table, buf[:])
+		p.freeSpans(ce.class, units)
+		moved = moved || len(units) > 0
+		if len(units) < len(buf) {
+			return moved
 		}
 	}
-	return moved
 }
 
 // flush moves what a cache holds to the central lists. The caller owns the cache.
 func (p *Pool) flush(c *cache) (moved bool) {
 	for i := range uint32(numClasses) {
 		if n := c.n[i]; n > 0 {
-			p.putBack(i, c.objects(i)[:n])
+			p.putBack(&p.central[i], c.objects(i)[:n])
 			setCount(&c.n[i], 0)
 			moved = true
 		}

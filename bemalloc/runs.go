@@ -127,21 +127,36 @@ func (p *Pool) freeSpans(class uint32, units []uint32) {
 }
 
 // freeLarge takes back the run or huge run that starts at unit u.
-func (p *Pool) freeLarge(u uint32) (bytes int64, err error) {
+func (p *Pool) freeLarge(u uint32) error {
+	owner, bytes, err := p.returnLarge(u)
+	if err != nil {
+		return err
+	}
+	if owner != 0 {
+		p.credit(p.quota(owner), bytes)
+	}
+	p.room.notify()
+	return nil
+}
+
+// returnLarge is freeLarge but for the quota that the run counted against.
+func (p *Pool) returnLarge(u uint32) (owner uint32, bytes int64, err error) {
 	r := &p.runs
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := &p.table.words[u]
 	if w.kind() != kindHead { // freed by another goroutine meanwhile
-		return 0, ErrDoubleFree
+		return 0, 0, ErrDoubleFree
 	}
 	k := w.runArg()
 	*w = kindFreed
+	s := p.table.span(u)
+	owner, s.owner = s.owner, 0
 	bytes = int64(k) << unitShift
 	r.large -= bytes
 	if k <= unitsPerBlock {
 		p.freeRun(u, k)
-		return bytes, nil
+		return owner, bytes, nil
 	}
 	first := u / unitsPerBlock
 	p.table.block(first).idleSince = 0
@@ -149,7 +164,7 @@ func (p *Pool) freeLarge(u uint32) (bytes int64, err error) {
 	r.hugeFreed += bytes
 	r.huge--
 	p.noteFree()
-	return bytes, nil
+	return owner, bytes, nil
 }
 
 // takeHuge takes a cached huge run of n blocks. Called under the run lock.

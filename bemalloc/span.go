@@ -16,8 +16,8 @@ type span struct {
 }
 
 // reset makes every object free.
-func (s *span) reset(class, nobj uint32) {
-	*s = span{class: class, nobj: uint16(nobj), owner: s.owner}
+func (s *span) reset(class, nobj, owner uint32) {
+	*s = span{class: class, nobj: uint16(nobj), owner: owner}
 	for w := uint32(0); nobj > 0; w++ {
 		k := min(nobj, 64)
 		s.free[w] = ^uint64(0) >> (64 - k)

@@ -108,8 +108,13 @@ func (p *Pool) Stats() Stats {
 		count(c)
 	}
 	p.heapsMu.Unlock()
-	for i := range p.central {
-		p.central[i].stats(&s, cached[i])
+	p.eachCentral(func(ce *central) { ce.stats(&s) })
+	for i := range s.Classes {
+		c := &s.Classes[i]
+		c.Cached = min(cached[i], c.InUse)
+		c.InUse -= c.Cached
+		s.InUseBytes += c.InUse * int64(c.Size)
+		s.CachedBytes += c.Cached * int64(c.Size)
 	}
 	p.runs.stats(&s)
 	s.InUseBytes += s.LargeBytes
@@ -117,21 +122,17 @@ func (p *Pool) Stats() Stats {
 	return s
 }
 
-func (ce *central) stats(s *Stats, cached int64) {
+// stats adds up a list; objects in caches count as in use here.
+func (ce *central) stats(s *Stats) {
 	ce.lock()
 	defer ce.mu.Unlock()
 	ci := &classes[ce.class]
-	cached = min(cached, ce.out)
-	s.Classes[ce.class] = ClassStats{
-		Size:       int(ci.size),
-		Spans:      ce.spans,
-		InUse:      ce.out - cached,
-		Cached:     cached,
-		Free:       int64(ce.spans)*int64(ci.nobj) - ce.out,
-		WasteBytes: int64(ce.spans) * int64(ci.units*unitSize-ci.limit),
-	}
-	s.InUseBytes += (ce.out - cached) * int64(ci.size)
-	s.CachedBytes += cached * int64(ci.size)
+	c := &s.Classes[ce.class]
+	c.Size = int(ci.size)
+	c.Spans += ce.spans
+	c.InUse += ce.out
+	c.Free += int64(ce.spans)*int64(ci.nobj) - ce.out
+	c.WasteBytes += int64(ce.spans) * int64(ci.units*unitSize-ci.limit)
 	s.BatchTakes += ce.takes
 	s.BatchPuts += ce.puts
 	s.LockWaits += ce.waits
