@@ -1,9 +1,7 @@
 package be_test
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"testing"
 
@@ -12,18 +10,34 @@ import (
 	"github.com/byteexpress/byteexpress/provider"
 )
 
-// newDevicePair makes two nodes on the host's RDMA device, each with a context of
-// its own.
+// newDevicePair makes two nodes on the device that the tests may use, each with
+// a context of its own. They are closed, and hold nothing, when the test ends.
 func newDevicePair(t *testing.T, cfg be.Config) *pair {
 	t.Helper()
-	dev, err := provider.Open(testdev.Name(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := testdev.Name(t)
 	p := &pair{}
 	for i := range p.nodes {
-		p.nodes[i] = nodeOn(t, dev, cfg)
+		dev, err := provider.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, err := dev.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.nodes[i], err = be.NewNode(ctx, cfg); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := p.nodes[i].Close(); err != nil {
+				t.Errorf("close node: %v", err)
+			}
+			if err := ctx.Close(); err != nil {
+				t.Errorf("close context: %v", err)
+			}
+		})
 	}
+	var err error
 	if p.listener, err = p.nodes[0].Listen("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
@@ -31,68 +45,101 @@ func newDevicePair(t *testing.T, cfg be.Config) *pair {
 }
 
 func TestDeviceSizes(t *testing.T) {
-	bothWays(t, newDevicePair(t, be.Config{}), append(sizes, 8<<20))
-}
-
-// Shallow queues, small eager limits and windows: every wait of the protocol occurs.
-func TestDeviceTight(t *testing.T) {
-	bothWays(t, newDevicePair(t, be.Config{SendDepth: 2, RecvDepth: 4, EagerBytes: 256, FragmentBytes: 1024, WindowBytes: 1024}), sizes)
-}
-
-// Sockets that share an engine, all sending at once in both directions.
-func TestDeviceManySockets(t *testing.T) {
-	const sockets, messages, seed = 8, 40, 1
-	t.Logf("seed %d", seed)
 	p := newDevicePair(t, be.Config{})
+	server, client := p.connect(t, "sizes")
 	ctx := limit(t)
-	var wg sync.WaitGroup
-	for i := range sockets {
-		server, client := p.connect(t, fmt.Sprint("socket", i))
-		for _, w := range []struct {
+	for i, size := range []int{0, 1, 64, 1000, 4096, 4097, 8192, 8193, 65536, 65537, 1<<20 + 1, 4 << 20} {
+		for _, way := range []struct {
 			from, to     *be.Socket
 			sendN, recvN *be.Node
 		}{{client, server, p.nodes[1], p.nodes[0]}, {server, client, p.nodes[0], p.nodes[1]}} {
-			wg.Go(func() { sendAll(ctx, t, w.from, w.sendN, messages, seed+uint64(i)) })
-			wg.Go(func() { recvAll(ctx, t, w.to, w.recvN, messages, seed+uint64(i)) })
+			b := alloc(t, way.sendN, size, byte(i))
+			if err := way.from.Send(ctx, b); err != nil {
+				t.Fatalf("send %d bytes: %v", size, err)
+			}
+			way.sendN.Free(b)
+			got, err := way.to.Recv(ctx)
+			if err != nil {
+				t.Fatalf("receive %d bytes: %v", size, err)
+			}
+			check(t, got, size, byte(i))
+			way.recvN.Free(got)
 		}
+	}
+	for i, n := range p.nodes {
+		if st := n.Stats(); st.RNR != 0 || st.Failures != 0 || st.Copies != 0 {
+			t.Errorf("node %d: %+v", i, st.Stats)
+		}
+	}
+}
+
+// TestDeviceManySockets has 16 sockets on one queue pair ask and answer at once,
+// from blocked workers, so that arming and events are used.
+func TestDeviceManySockets(t *testing.T) {
+	p := newDevicePair(t, be.Config{})
+	echo(t, p.nodes[0], p.listener)
+	ctx := limit(t)
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			s, err := p.nodes[1].Dial(ctx, p.listener.Addr().String(), fmt.Sprint(i))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			for k := range 20 {
+				size := (k * 2741 * (i + 1)) % 30000
+				b := alloc(t, p.nodes[1], size, byte(k))
+				if err := s.Send(ctx, b); err != nil {
+					t.Errorf("socket %d: send: %v", i, err)
+					return
+				}
+				p.nodes[1].Free(b)
+				got, err := s.Recv(ctx)
+				if err != nil {
+					t.Errorf("socket %d: receive: %v", i, err)
+					return
+				}
+				check(t, got, size, byte(k))
+				p.nodes[1].Free(got)
+			}
+			s.Close()
+		})
 	}
 	wg.Wait()
-}
-
-// lengths gives the same message sizes to both ends.
-func lengths(n int, seed uint64) []int {
-	r := rand.New(rand.NewPCG(seed, 0))
-	out := make([]int, n)
-	for i := range out {
-		out[i] = r.IntN(1 << r.IntN(18))
-	}
-	return out
-}
-
-func sendAll(ctx context.Context, t *testing.T, s *be.Socket, n *be.Node, messages int, seed uint64) {
-	for i, size := range lengths(messages, seed) {
-		b, err := n.Alloc(size)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		fill(b, byte(i))
-		if err := s.Send(ctx, b); err != nil {
-			t.Errorf("message %d of %d bytes: %v", i, size, err)
-			return
-		}
-		n.Free(b)
+	if st := p.nodes[1].Stats(); st.Engines != 1 || st.RNR != 0 || st.Failures != 0 {
+		t.Errorf("%d engines, stats %+v", st.Engines, st.Stats)
 	}
 }
 
-func recvAll(ctx context.Context, t *testing.T, s *be.Socket, n *be.Node, messages int, seed uint64) {
-	for i, size := range lengths(messages, seed) {
-		b, err := s.Recv(ctx)
+// TestDevicePeerLost: the bootstrap connection is reset under load; everything is
+// flushed and given back, and the next dial is served by a new engine.
+func TestDevicePeerLost(t *testing.T) {
+	p := newDevicePair(t, be.Config{})
+	x := newProxy(t, p.listener.Addr().String())
+	ctx := limit(t)
+	for range 3 {
+		client, err := p.nodes[1].Dial(ctx, x.addr, "lost")
 		if err != nil {
-			t.Errorf("message %d of %d bytes: %v", i, size, err)
-			return
+			t.Fatal(err)
 		}
-		check(t, b, size, byte(i))
-		n.Free(b)
+		server, err := p.listener.Accept(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var up traffic
+		up.start(t, p.nodes[1], client)
+		errs := make(chan error, 1)
+		go func() { errs <- sink(p.nodes[0], server) }()
+		eventually(t, "traffic", func() bool { return up.done.Load() > 20 })
+		x.reset()
+		if err := <-errs; err == nil {
+			t.Error("the receiver heard no error")
+		}
+		up.wg.Wait()
+		eventually(t, "every message ends", func() bool { return up.posted.Load() == up.done.Load() })
+		client.Close()
+		server.Close()
+		eventually(t, "no engine left", func() bool { return p.nodes[0].Stats().Engines+p.nodes[1].Stats().Engines == 0 })
 	}
 }
