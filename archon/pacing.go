@@ -2,10 +2,10 @@ package archon
 
 import "sync/atomic"
 
-// Inline handlers answer at once, so a client with many calls outstanding would have
-// as many responses written before the first is on its way: memory, and cold caches
-// when their turn comes. So a connection with enough unsent responses parks further
-// calls, which are small, and runs them as responses leave.
+// Inline handlers answer at once, so a client with many calls outstanding, or one that
+// does not read, would have all its responses in memory before the first is on its way.
+// So a connection with enough unsent responses parks further calls, which are small,
+// and runs them as responses leave.
 
 // maxParked bounds the bytes of a connection's parked requests; calls beyond run at
 // once.

@@ -13,7 +13,7 @@ type table struct {
 	dim        int
 	seed       uint64
 	scale      float32
-	index      []indexEntry // open addressing by the hash's low bits, at most half full
+	index      []indexEntry // open addressing by the hash's low bits, at most three quarters full
 	chunks     [][]float32
 	chunkShift int // rows a chunk, as a power of two
 	rows       int
@@ -51,7 +51,7 @@ func (t *table) row(n uint32) []float32 {
 
 // create makes the key's row, which is not there, with its initial values.
 func (t *table) create(key, hash uint64) uint32 {
-	if 2*(t.rows+1) > len(t.index) {
+	if 4*(t.rows+1) > 3*len(t.index) {
 		t.growIndex()
 	}
 	if t.rows == len(t.chunks)<<t.chunkShift {
