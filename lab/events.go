@@ -19,9 +19,13 @@ type event struct {
 func writeEvents(w io.Writer, r judge.Result) error {
 	enc := json.NewEncoder(w)
 	var err error
+	pkg := "lab" // suites by import path, so that a test which go test skipped is known to have run
+	if len(r.Passed)+len(r.Skipped) > 0 {
+		pkg = module + "/" + r.Name
+	}
 	write := func(action, test string) {
 		if err == nil {
-			err = enc.Encode(event{Action: action, Package: "lab: " + r.Name, Test: test})
+			err = enc.Encode(event{Action: action, Package: pkg, Test: test})
 		}
 	}
 	for _, test := range r.Passed {
@@ -31,10 +35,10 @@ func writeEvents(w io.Writer, r judge.Result) error {
 		write("skip", test)
 	}
 	for _, problem := range r.Problems {
-		write("fail", problem)
+		write("fail", r.Name+": "+problem)
 	}
 	if len(r.Passed)+len(r.Skipped)+len(r.Problems) == 0 {
-		write("pass", "scenario")
+		write("pass", r.Name)
 	}
 	return err
 }

@@ -12,19 +12,19 @@ import (
 func TestWriteEvents(t *testing.T) {
 	var out bytes.Buffer
 	for _, r := range []judge.Result{
-		{Name: "./p", Passed: []string{"TestA"}, Skipped: []string{"TestB"}},
-		{Name: "./q", Passed: []string{"TestC"}, Problems: []string{"TestD failed"}},
+		{Name: "p", Passed: []string{"TestA"}, Skipped: []string{"TestB"}},
+		{Name: "q", Passed: []string{"TestC"}, Problems: []string{"TestD failed"}},
 		{Name: "peer"},
 	} {
 		if err := writeEvents(&out, r); err != nil {
 			t.Fatal(err)
 		}
 	}
-	want := `{"Action":"pass","Package":"lab: ./p","Test":"TestA"}
-{"Action":"skip","Package":"lab: ./p","Test":"TestB"}
-{"Action":"pass","Package":"lab: ./q","Test":"TestC"}
-{"Action":"fail","Package":"lab: ./q","Test":"TestD failed"}
-{"Action":"pass","Package":"lab: peer","Test":"scenario"}
+	want := `{"Action":"pass","Package":"github.com/byteexpress/byteexpress/p","Test":"TestA"}
+{"Action":"skip","Package":"github.com/byteexpress/byteexpress/p","Test":"TestB"}
+{"Action":"pass","Package":"github.com/byteexpress/byteexpress/q","Test":"TestC"}
+{"Action":"fail","Package":"github.com/byteexpress/byteexpress/q","Test":"q: TestD failed"}
+{"Action":"pass","Package":"lab","Test":"peer"}
 `
 	if d := cmp.Diff(want, out.String()); d != "" {
 		t.Error(d)

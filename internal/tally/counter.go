@@ -37,18 +37,19 @@ type event struct {
 // failed. Other lines pass through.
 type counter struct {
 	counts
-	failures []string // names of what failed
-	skips    []string // names of what was skipped, with the reason
+	failures    []string // names of what failed
+	skips       []skip
+	passedTests map[test]bool
 
 	out      io.Writer
-	partial  []byte                 // a line without its end yet
-	logs     map[[2]string][]string // output by package and test
-	failedIn map[string]bool        // packages with a failed test
-	saidSkip string                 // last "skipped:" line of a target without events
+	partial  []byte // a line without its end yet
+	logs     map[test][]string
+	failedIn map[string]bool // packages with a failed test
+	saidSkip string          // last "skipped:" line of a target without events
 }
 
 func newCounter(out io.Writer) *counter {
-	return &counter{out: out, logs: map[[2]string][]string{}, failedIn: map[string]bool{}}
+	return &counter{out: out, logs: map[test][]string{}, failedIn: map[string]bool{}, passedTests: map[test]bool{}}
 }
 
 // Write takes the next bytes of output.
@@ -71,7 +72,7 @@ func (c *counter) finish(err error) {
 	}
 	// What was running when the process died never reported an end.
 	for key, log := range c.logs {
-		if key[1] != "" && err != nil {
+		if key.name != "" && err != nil {
 			c.fail(key, "did not end")
 			c.print(log)
 		}
@@ -83,7 +84,7 @@ func (c *counter) finish(err error) {
 	case c.sum() > 0:
 	case c.saidSkip != "":
 		c.skipped++
-		c.skips = append(c.skips, c.saidSkip)
+		c.skips = append(c.skips, skip{reason: c.saidSkip})
 	default:
 		c.passed++
 	}
@@ -102,7 +103,7 @@ func (c *counter) line(s string) {
 }
 
 func (c *counter) event(e event) {
-	key := [2]string{e.Package, e.Test}
+	key := test{e.Package, e.Test}
 	switch e.Action {
 	case "output":
 		c.logs[key] = append(c.logs[key], e.Output)
@@ -113,13 +114,14 @@ func (c *counter) event(e event) {
 	case "pass":
 		if e.Test != "" {
 			c.passed++
+			c.passedTests[key] = true
 		} else {
 			fmt.Fprintf(c.out, "ok   %s %.1fs\n", e.Package, e.Elapsed)
 		}
 	case "skip":
 		if e.Test != "" {
 			c.skipped++
-			c.skips = append(c.skips, e.Package+" "+e.Test+": "+reason(c.logs[key]))
+			c.skips = append(c.skips, skip{key, reason(c.logs[key])})
 		}
 	case "fail":
 		if e.Test == "" {
@@ -137,10 +139,10 @@ func (c *counter) event(e event) {
 	delete(c.logs, key)
 }
 
-func (c *counter) fail(key [2]string, how string) {
+func (c *counter) fail(key test, how string) {
 	c.failed++
-	c.failedIn[key[0]] = true
-	name := strings.TrimSpace(key[0] + " " + key[1])
+	c.failedIn[key.pkg] = true
+	name := strings.TrimSpace(key.pkg + " " + key.name)
 	if how != "" {
 		name += ": " + how
 	}
@@ -153,18 +155,53 @@ func (c *counter) print(log []string) {
 	}
 }
 
-// reason finds what t.Skip said in a skipped test's output.
+// test names a test, or with an empty name its package.
+type test struct{ pkg, name string }
+
+// skip is a skipped test, or the zero test for a target without tests.
+type skip struct {
+	test
+	reason string
+}
+
+// byReason gives a line for each reason to skip: the first test, and how many
+// more there are.
+func byReason(skips []skip) (lines []string) {
+	var reasons []string
+	groups := map[string][]skip{}
+	for _, s := range skips {
+		if groups[s.reason] == nil {
+			reasons = append(reasons, s.reason)
+		}
+		groups[s.reason] = append(groups[s.reason], s)
+	}
+	for _, r := range reasons {
+		name := strings.TrimSpace(groups[r][0].pkg + " " + groups[r][0].name)
+		if n := len(groups[r]); n > 1 {
+			name += fmt.Sprintf(" and %d more", n-1)
+		}
+		if name != "" {
+			name += ": "
+		}
+		lines = append(lines, "skipped "+name+r)
+	}
+	return lines
+}
+
+// reason finds what t.Skip said in a skipped test's output: its last line.
 func reason(log []string) string {
+	why := "no reason given"
 	for _, s := range log {
 		s = strings.TrimSpace(s)
-		if !strings.HasPrefix(s, "===") && !strings.HasPrefix(s, "---") && s != "" {
-			if _, after, ok := strings.Cut(s, ".go:"); ok {
-				if _, text, ok := strings.Cut(after, ": "); ok {
-					return text
-				}
+		if s == "" || strings.HasPrefix(s, "===") || strings.HasPrefix(s, "---") {
+			continue
+		}
+		why = s
+		if _, after, ok := strings.Cut(s, ".go:"); ok {
+			if _, text, ok := strings.Cut(after, ": "); ok {
+				why = text
 			}
-			return s
 		}
 	}
-	return "no reason given"
+	return why
 }

@@ -22,6 +22,7 @@ const (
 {"Action":"fail","Package":"p","Elapsed":0.1}
 `
 	oneSkip = `{"Action":"output","Package":"p","Test":"TestC","Output":"=== RUN   TestC\n"}
+{"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:2: seed 1\n"}
 {"Action":"output","Package":"p","Test":"TestC","Output":"    c_test.go:3: RDMA_DEVICE is not set\n"}
 {"Action":"output","Package":"p","Test":"TestC","Output":"--- SKIP: TestC (0.00s)\n"}
 {"Action":"skip","Package":"p","Test":"TestC"}
@@ -47,12 +48,12 @@ func TestRun(t *testing.T) {
 		{"tests pass", onePass, nil, "1 passed, 0 failed, 0 skipped", "ok   p 0.1s"},
 		{"a test fails", onePass + oneFail, exit1, "1 passed, 1 failed, 0 skipped", "got 1, want 2"},
 		{"a test fails, but the command does not", oneFail, nil, "0 passed, 1 failed, 0 skipped", "FAILED part: p TestB"},
-		{"a test skips", oneSkip, nil, "0 passed, 0 failed, 1 skipped", "skipped part: p TestC: RDMA_DEVICE is not set"},
+		{"a test skips", oneSkip, nil, "0 passed, 0 failed, 1 skipped", "skipped p TestC: RDMA_DEVICE is not set"},
 		{"a package does not build", buildFail, exit1, "0 passed, 1 failed, 0 skipped", "expected declaration"},
 		{"a test binary dies", onePass + died, exit1, "1 passed, 1 failed, 0 skipped", "p TestD: did not end"},
 		{"a plain target passes", "fine\n", nil, "1 passed, 0 failed, 0 skipped", "fine"},
 		{"a plain target fails", "bad\n", exit1, "0 passed, 1 failed, 0 skipped", "bad"},
-		{"a plain target skips", "skipped: no network\n", nil, "0 passed, 0 failed, 1 skipped", "skipped part: no network"},
+		{"a plain target skips", "skipped: no network\n", nil, "0 passed, 0 failed, 1 skipped", "skipped no network"},
 		{"tests pass but the command fails", onePass, exit1, "1 passed, 1 failed, 0 skipped", "FAILED part: exit status 1"},
 		{"no newline at the end", strings.TrimSuffix(onePass, "\n"), nil, "1 passed, 0 failed, 0 skipped", ""},
 		{"a line that looks like JSON", "{\"a\":1}\n", nil, "1 passed, 0 failed, 0 skipped", "{\"a\":1}"},
@@ -94,5 +95,31 @@ func TestRunGoesOn(t *testing.T) {
 	}, &out)
 	if ok || !strings.HasSuffix(out.String(), "\n2 passed, 1 failed, 1 skipped\n") {
 		t.Errorf("run = %v, output:\n%s", ok, out.String())
+	}
+}
+
+// What one target skips and another passes was not skipped; what every target
+// skips is told once for each reason.
+func TestSkippedInEveryTarget(t *testing.T) {
+	cPasses := `{"Action":"pass","Package":"p","Test":"TestC"}` + "\n"
+	other := strings.ReplaceAll(oneSkip, "TestC", "TestD")
+	for _, tt := range []struct {
+		outputs []string
+		want    string
+	}{
+		{[]string{oneSkip, cPasses}, "1 passed, 0 failed, 0 skipped"},
+		{[]string{cPasses, oneSkip}, "1 passed, 0 failed, 0 skipped"},
+		{[]string{oneSkip + other, cPasses}, "skipped p TestD: RDMA_DEVICE is not set\n1 passed, 0 failed, 1 skipped"},
+		{[]string{oneSkip + other}, "skipped p TestC and 1 more: RDMA_DEVICE is not set\n0 passed, 0 failed, 2 skipped"},
+	} {
+		var out bytes.Buffer
+		targets := []string{"0", "1"}[:len(tt.outputs)]
+		run(targets, func(target string, w io.Writer) error {
+			_, err := io.WriteString(w, tt.outputs[target[0]-'0'])
+			return err
+		}, &out)
+		if !strings.HasSuffix(out.String(), "\n"+tt.want+"\n") {
+			t.Errorf("want %q at the end of\n%s", tt.want, out.String())
+		}
 	}
 }
