@@ -116,7 +116,6 @@ type fakeQP struct {
 
 type sent struct {
 	qp.SendWR
-	covers int // unsignaled requests before it, and itself
 }
 
 func newFakePair(t testing.TB, mem *fakeMemory, caps qp.Caps) (a, b *fakeQP) {
@@ -131,7 +130,6 @@ func (q *fakeQP) Caps() qp.Caps           { return q.caps }
 func (q *fakeQP) State() qp.State         { return q.state }
 func (q *fakeQP) Query() (qp.Attr, error) { return qp.Attr{}, nil }
 func (q *fakeQP) Close() error            { q.closed = true; q.sq, q.acks, q.rq = nil, nil, nil; return nil }
-func (q *fakeQP) outstanding() int        { return q.occupied }
 
 func (q *fakeQP) PostSend(wrs []qp.SendWR) (int, error) {
 	q.posts++
