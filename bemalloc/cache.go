@@ -9,15 +9,20 @@ import "sync/atomic"
 // The counts of all magazines lie together, apart from the objects, so that the
 // hot ones share few cache lines.
 type cache struct {
-	n     [numClasses]uint32 // objects in each magazine; others read it for Stats
-	limit [numClasses]uint32 // most objects; 0 while a flush is wanted. Atomic.
-	obj   [numClasses * magazineSlots]uint32
+	mag [numClasses]magazine
+	obj [numClasses * magazineSlots]uint32
 
 	wanted atomic.Bool // a flush is wanted of the owner
 }
 
+// magazine counts the objects of one class.
+type magazine struct {
+	n     uint32 // objects; others read it for Stats
+	limit uint32 // most objects; 0 while a flush is wanted: others set it
+}
+
 // slot gives the index in obj of a magazine's i-th object, i below magazineSlots.
-func slot(class, i uint32) uint32 { return (class*magazineSlots + i) % (numClasses * magazineSlots) }
+func slot(class, i uint) uint { return (class*magazineSlots + i) % (numClasses * magazineSlots) }
 
 // noCache is the cache of a P that has none yet: always empty and full.
 var noCache cache
@@ -31,8 +36,8 @@ func newCache() *cache {
 // open lets the magazines fill.
 func (c *cache) open() {
 	c.wanted.Store(false)
-	for i := range c.limit {
-		atomic.StoreUint32(&c.limit[i], classes[i].cap)
+	for i := range c.mag {
+		atomic.StoreUint32(&c.mag[i].limit, classes[i].cap)
 	}
 }
 
@@ -40,31 +45,31 @@ func (c *cache) open() {
 // and flush. Any goroutine may call it.
 func (c *cache) wantFlush() {
 	c.wanted.Store(true)
-	for i := range c.limit {
-		atomic.StoreUint32(&c.limit[i], 0)
+	for i := range c.mag {
+		atomic.StoreUint32(&c.mag[i].limit, 0)
 	}
 }
 
 // pop takes an object of a class.
 func (c *cache) pop(class uint32) (obj uint32, ok bool) {
-	class %= numClasses
-	n := c.n[class]
+	k := uint(class) % numClasses
+	n := uint(c.mag[k].n)
 	if n == 0 {
 		return 0, false
 	}
-	setCount(&c.n[class], n-1)
-	return c.obj[slot(class, n-1)], true
+	store(&c.mag[k].n, uint32(n-1))
+	return c.obj[slot(k, n-1)], true
 }
 
 // push puts an object, unless the magazine is full or has the object on top.
 func (c *cache) push(class, obj uint32) bool {
-	class %= numClasses
-	n := c.n[class]
-	if n >= atomic.LoadUint32(&c.limit[class]) || n > 0 && c.obj[slot(class, n-1)] == obj {
+	k := uint(class) % numClasses
+	n := uint(c.mag[k].n)
+	if n >= uint(load(&c.mag[k].limit)) || n > 0 && c.obj[slot(k, n-1)] == obj {
 		return false
 	}
-	c.obj[slot(class, n)] = obj
-	setCount(&c.n[class], n+1)
+	c.obj[slot(k, n)] = obj
+	store(&c.mag[k].n, uint32(n+1))
 	return true
 }
 
@@ -75,13 +80,13 @@ func (c *cache) objects(class uint32) []uint32 {
 
 // stock puts objects as far as they fit and returns how many.
 func (c *cache) stock(class uint32, objs []uint32) int {
-	class %= numClasses
-	n, room := c.n[class], atomic.LoadUint32(&c.limit[class])
+	m := &c.mag[class%numClasses]
+	n, room := m.n, load(&m.limit)
 	if n >= room {
 		return 0
 	}
 	k := copy(c.objects(class)[n:room], objs)
-	setCount(&c.n[class], n+uint32(k))
+	store(&m.n, n+uint32(k))
 	return k
 }
 
@@ -89,9 +94,9 @@ func (c *cache) stock(class uint32, objs []uint32) int {
 // returns how many objects buf holds; obj is among them when the magazine takes
 // none. twice tells that obj is on top already.
 func (c *cache) spill(class, obj uint32, buf *[batchMax]uint32) (k int, twice bool) {
-	class %= numClasses
-	n, limit := c.n[class], atomic.LoadUint32(&c.limit[class])
-	if n > 0 && c.obj[slot(class, n-1)] == obj {
+	m, all := &c.mag[class%numClasses], c.objects(class)
+	n, limit := m.n, load(&m.limit)
+	if n > 0 && all[n-1] == obj {
 		return 0, true
 	}
 	if limit == 0 {
@@ -99,22 +104,21 @@ func (c *cache) spill(class, obj uint32, buf *[batchMax]uint32) (k int, twice bo
 		return 1, false
 	}
 	if n >= limit {
-		all := c.objects(class)
 		k = copy(buf[:], all[:n/2])
 		copy(all, all[k:n])
 		n -= uint32(k)
 	}
-	c.obj[slot(class, n)] = obj
-	setCount(&c.n[class], n+1)
+	all[n] = obj
+	store(&m.n, n+1)
 	return k, false
 }
 
 // held gives the objects cached of a class, for Stats.
-func (c *cache) held(class int) int64 { return int64(atomic.LoadUint32(&c.n[class])) }
+func (c *cache) held(class int) int64 { return int64(atomic.LoadUint32(&c.mag[class].n)) }
 
 // empty reports whether nothing is cached.
 func (c *cache) empty() bool {
-	for i := range c.n {
+	for i := range c.mag {
 		if c.held(i) > 0 {
 			return false
 		}

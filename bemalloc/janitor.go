@@ -148,7 +148,7 @@ func (p *Pool) flushIdle() bool {
 	j := &p.jan
 	sum, held := uint64(14695981039346656037), false // FNV-1a
 	p.local.each(func(c *cache) {
-		for i := range c.n {
+		for i := range c.mag {
 			n := uint64(c.held(i))
 			held = held || n > 0
 			sum = (sum ^ n) * 1099511628211

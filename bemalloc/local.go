@@ -16,16 +16,27 @@ type local struct {
 	paused bool       // none for now
 }
 
+// maxP is how many Ps have caches; those beyond use the central lists.
+const maxP = 1024
+
 // cacheTable is the caches by P number. It is never changed, only replaced; a P
 // without a cache has noCache.
-type cacheTable struct{ caches []*cache }
+type cacheTable [maxP]*cache
+
+var noCaches = func() *cacheTable {
+	t := new(cacheTable)
+	for i := range t {
+		t[i] = &noCache
+	}
+	return t
+}()
 
 // init chooses the kind of cache. With debug set, none ever fills, so that every
 // call takes the slow path with the checks.
 func (l *local) init(forceShards, debug bool) {
 	l.perP = havePin && !forceShards
 	l.closed = debug
-	l.table.Store(&cacheTable{})
+	l.table.Store(noCaches)
 	if !l.perP {
 		l.shards = newShards(!debug)
 	}
@@ -40,8 +51,8 @@ func (l *local) pop(class uint32) (obj uint32, ok bool) {
 		return obj, ok
 	}
 	pid := procPin()
-	if t := l.table.Load().caches; pid < len(t) {
-		obj, ok = t[pid].pop(class)
+	if uint(pid) < maxP {
+		obj, ok = l.table.Load()[pid].pop(class)
 	}
 	procUnpin()
 	return obj, ok
@@ -56,8 +67,8 @@ func (l *local) push(class, obj uint32) (ok bool) {
 		return ok
 	}
 	pid := procPin()
-	if t := l.table.Load().caches; pid < len(t) {
-		ok = t[pid].push(class, obj)
+	if uint(pid) < maxP {
+		ok = l.table.Load()[pid].push(class, obj)
 	}
 	procUnpin()
 	return ok
@@ -74,8 +85,8 @@ func (l *local) spill(class, obj uint32, buf *[batchMax]uint32) (k int, twice bo
 	l.install()
 	k, buf[0] = 1, obj
 	pid := procPin()
-	if t := l.table.Load().caches; pid < len(t) {
-		k, twice = t[pid].spill(class, obj, buf)
+	if uint(pid) < maxP {
+		k, twice = l.table.Load()[pid].spill(class, obj, buf)
 	}
 	procUnpin()
 	return k, twice
@@ -91,8 +102,8 @@ func (l *local) stock(class uint32, objs []uint32) (k int) {
 	}
 	l.install()
 	pid := procPin()
-	if t := l.table.Load().caches; pid < len(t) {
-		k = t[pid].stock(class, objs)
+	if uint(pid) < maxP {
+		k = l.table.Load()[pid].stock(class, objs)
 	}
 	procUnpin()
 	return k
@@ -101,25 +112,19 @@ func (l *local) stock(class uint32, objs []uint32) (k int) {
 // install gives the current P a cache if it has none.
 func (l *local) install() {
 	pid := procPin()
-	t := l.table.Load().caches
-	have := pid < len(t) && t[pid] != &noCache
+	none := uint(pid) < maxP && l.table.Load()[pid] == &noCache
 	procUnpin()
-	if have {
+	if !none {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t = l.table.Load().caches
-	if l.closed || l.paused || pid < len(t) && t[pid] != &noCache {
+	next := *l.table.Load()
+	if l.closed || l.paused || next[pid] != &noCache {
 		return
 	}
-	next := make([]*cache, max(len(t), pid+1))
-	n := copy(next, t)
-	for i := n; i < len(next); i++ {
-		next[i] = &noCache
-	}
 	next[pid] = newCache()
-	l.table.Store(&cacheTable{next})
+	l.table.Store(&next)
 }
 
 // each calls f with every cache, for reading counts.
@@ -127,8 +132,14 @@ func (l *local) each(f func(*cache)) {
 	for i := range l.shards {
 		f(&l.shards[i].c)
 	}
-	for _, c := range l.table.Load().caches {
-		f(c)
+	l.table.Load().each(f)
+}
+
+func (t *cacheTable) each(f func(*cache)) {
+	for _, c := range t {
+		if c != &noCache {
+			f(c)
+		}
 	}
 }
 
@@ -139,16 +150,12 @@ func (l *local) flush(mode flushMode, f func(*cache)) {
 	l.mu.Lock()
 	l.paused = l.paused || mode == flushPause
 	l.closed = l.closed || mode == flushLast
-	old := l.table.Swap(&cacheTable{})
+	old := l.table.Swap(noCaches)
 	l.mu.Unlock()
-	if len(old.caches) > 0 {
+	if old != noCaches {
 		gracePeriod()
 	}
-	for _, c := range old.caches {
-		if c != &noCache {
-			f(c)
-		}
-	}
+	old.each(f)
 	for i := range l.shards {
 		s := &l.shards[i]
 		s.mu.Lock()

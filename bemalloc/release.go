@@ -293,9 +293,9 @@ func (p *Pool) drain(ce *central) (moved bool) {
 // flush moves what a cache holds to the central lists. The caller owns the cache.
 func (p *Pool) flush(c *cache) (moved bool) {
 	for i := range uint32(numClasses) {
-		if n := c.n[i]; n > 0 {
+		if n := c.mag[i].n; n > 0 {
 			p.putBack(&p.central[i], c.objects(i)[:n])
-			setCount(&c.n[i], 0)
+			store(&c.mag[i].n, 0)
 			moved = true
 		}
 	}
