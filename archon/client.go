@@ -2,6 +2,7 @@ package archon
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -52,11 +53,16 @@ func NewClient(sock Socket, cfg ClientConfig) *Client {
 	return c
 }
 
-// Dial connects to a server and gives a client on the connection.
+// Dial connects to a server and gives a client on the connection. Its error is an
+// *Error: Unavailable with the transport's error as the cause, or what ctx says.
 func Dial(ctx context.Context, t Transport, addr, service string, cfg ClientConfig) (*Client, error) {
 	sock, err := t.Dial(ctx, addr, service)
 	if err != nil {
-		return nil, errors.WithMessagef(err, "service %q at %s", service, addr)
+		code := CodeOf(err)
+		if code == Unknown {
+			code = Unavailable
+		}
+		return nil, &Error{Code: code, Message: fmt.Sprintf("dial service %q at %s", service, addr), Cause: err, Retryable: true}
 	}
 	return NewClient(sock, cfg), nil
 }

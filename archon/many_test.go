@@ -21,8 +21,8 @@ func testManyGoroutines(t *testing.T, tr transport) {
 	for g := range 32 {
 		all.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, uint64(g)))
-			for range 100 {
-				payload := make([]byte, rng.IntN(20000))
+			for range 40 {
+				payload := make([]byte, rng.IntN(10000))
 				for i := range payload {
 					payload[i] = byte(rng.Uint32())
 				}
