@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/psjob"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -72,7 +73,7 @@ func (s *jobSet) run(more func(*job) (goOn bool, atMost int)) error {
 		for _, j := range order {
 			goOn, atMost := more(j)
 			if s.e.soft.Err() != nil {
-				return errInterrupted
+				return control.ErrInterrupted
 			}
 			if !goOn {
 				continue

@@ -9,8 +9,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/pkg/errors"
-
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 )
 
@@ -23,8 +22,6 @@ func main() {
 
 // grace is how long a run may take to end in good order after an interrupt.
 const grace = 3 * time.Second
-
-var errInterrupted = errors.New("interrupted")
 
 // env is what a command runs in.
 type env struct {
@@ -43,7 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		select {
 		case <-hard.Done():
 		case <-time.After(grace):
-			giveUp(errInterrupted)
+			giveUp(control.ErrInterrupted)
 		}
 	})
 	defer stop()

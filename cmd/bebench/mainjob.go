@@ -63,7 +63,7 @@ func (j *mainJob) run(e *env, c *cobra.Command) error {
 	end := time.Now().Add(time.Duration(j.duration))
 	if err == nil {
 		err = profiled(j.output.profile, func() error {
-			return jobs.run(func(*job) (bool, int) { return time.Now().Before(end), 0 })
+			return jobs.run(func(j *job) (bool, int) { return j.Ops() == 0 || time.Now().Before(end), 0 })
 		})
 	}
 	return o.finish(jobs.finish(err))

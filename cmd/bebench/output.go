@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 )
@@ -215,7 +216,8 @@ func (o *output) progress(name string, size int, done, total int64) {
 			total = -1
 		}
 		o.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(o.stderr), progressbar.OptionSetDescription(name),
-			progressbar.OptionShowIts(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond))
+			progressbar.OptionShowIts(), progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionSetSpinnerChangeInterval(0)) // no goroutine of its own
 	}
 	_ = o.bar.Set64(done)
 }
@@ -247,6 +249,7 @@ func (o *output) finish(err error) error {
 	o.mu.Unlock()
 	if err != nil {
 		o.doc.Error = err.Error()
+		o.doc.Interrupted = o.doc.Interrupted || errors.Is(err, control.ErrInterrupted)
 	}
 	all := joined(append([]error{err}, o.missed...))
 	var writeErr error

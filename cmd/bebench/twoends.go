@@ -17,8 +17,6 @@ type twoEnds struct {
 	// serve runs the server's end of one agreed test, measure the client's.
 	serve   func(ctx context.Context, c *control.Conn) error
 	measure func(ctx context.Context, c *control.Conn) error
-	// listening is told of the server's address; may be nil.
-	listening func(addr net.Addr)
 }
 
 // run plays the role.

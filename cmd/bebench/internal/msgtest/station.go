@@ -37,23 +37,24 @@ func openStation(dev verbs.Device, p *Params) (*station, error) {
 // connect makes the sockets: the server tells its address and accepts, the client
 // dials. A socket's service is its number.
 func (s *station) connect(ctx context.Context, c *control.Conn, p *Params, client bool) error {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	s.sockets = make([]*be.Socket, p.Sockets)
+	if !client {
+		return s.accept(ctx, giveUp, c, p)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Limit(), errors.Wrap(control.ErrTimeout, "step sockets with "+c.Peer()))
 	defer cancel()
-	s.sockets = make([]*be.Socket, p.Sockets)
-	if client {
-		var addr string
-		if err := c.Recv("address", &addr); err != nil {
+	var addr string
+	if err := c.Recv("address", &addr); err != nil {
+		return err
+	}
+	for i := range s.sockets {
+		sock, err := s.node.Dial(ctx, addr, strconv.Itoa(i))
+		if err != nil {
 			return err
 		}
-		for i := range s.sockets {
-			sock, err := s.node.Dial(ctx, addr, strconv.Itoa(i))
-			if err != nil {
-				return err
-			}
-			s.sockets[i] = sock
-		}
-	} else if err := s.accept(ctx, c, p); err != nil {
-		return err
+		s.sockets[i] = sock
 	}
 	if err := c.Send("connected", nil); err != nil {
 		return err
@@ -61,16 +62,29 @@ func (s *station) connect(ctx context.Context, c *control.Conn, p *Params, clien
 	return c.Recv("connected", nil)
 }
 
-func (s *station) accept(ctx context.Context, c *control.Conn, p *Params) (err error) {
+// accept takes the client's sockets until the client says that it is connected, or
+// why it is not.
+func (s *station) accept(ctx context.Context, giveUp context.CancelCauseFunc, c *control.Conn, p *Params) (err error) {
 	if s.ln, err = s.node.Listen(net.JoinHostPort(c.LocalHost(), "0")); err != nil {
 		return err
 	}
 	if err := c.Send("address", s.ln.Addr().String()); err != nil {
 		return err
 	}
+	connected := make(chan error, 1)
+	go func() {
+		err := c.Recv("connected", nil)
+		if err != nil {
+			giveUp(err)
+		}
+		connected <- err
+	}()
 	for range p.Sockets {
 		sock, err := s.ln.Accept(ctx)
 		if err != nil {
+			if ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
 			return err
 		}
 		i, err := strconv.Atoi(sock.Service())
@@ -80,7 +94,10 @@ func (s *station) accept(ctx context.Context, c *control.Conn, p *Params) (err e
 		}
 		s.sockets[i] = sock
 	}
-	return nil
+	if err := <-connected; err != nil {
+		return err
+	}
+	return c.Send("connected", nil)
 }
 
 // close gives everything back and says what could not be.

@@ -88,7 +88,8 @@ const maxRequestBytes = 32 << 20
 // Agreed lists, by flag, what a client and its servers must have in common.
 func (c *Config) Agreed() map[string]string {
 	return map[string]string{
-		"workload": string(c.Workload), "shards": fmt.Sprint(c.Shards), "dim": fmt.Sprint(c.Dim), "seed": fmt.Sprint(c.Seed),
+		"workload": string(c.Workload), "shards": fmt.Sprint(c.Shards), "dim": fmt.Sprint(c.Dim), "rows": fmt.Sprint(c.Rows),
+		"seed": fmt.Sprint(c.Seed),
 	}
 }
 

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/provider"
+	"github.com/byteexpress/byteexpress/sim"
+)
+
+// asCommand makes the test binary run as bebench itself.
+const asCommand = "BEBENCH_TEST_COMMAND"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// result is what a run of the command gave.
+type result struct {
+	code        int
+	out, errout string
+}
+
+// bebench runs the command in this process.
+func bebench(ctx context.Context, args ...string) result {
+	var out, errout bytes.Buffer
+	code := run(ctx, args, &out, &errout)
+	return result{code, out.String(), errout.String()}
+}
+
+// process starts the command as a process of its own.
+func process(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	return cmd
+}
+
+func (r result) want(t *testing.T, code int, texts ...string) {
+	t.Helper()
+	if r.code != code {
+		t.Errorf("exit status %d, want %d\n%s%s", r.code, code, r.out, r.errout)
+	}
+	for _, text := range texts {
+		if !strings.Contains(r.out+r.errout, text) {
+			t.Errorf("%q is missing in:\n%s%s", text, r.out, r.errout)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, tt := range []struct {
+		args string
+		want string
+	}{
+		{"wirte bw", "did you mean write?"},
+		{"write", "say which: bw, lat"},
+		{"write bandwidth", `no command "bandwidth"`},
+		{"write bw --sise 4", "did you mean --size?"},
+		{"write bw --tx_depth 4", "did you mean --tx-depth?"},
+		{"write bw -X 4", "did you mean -x?"},
+		{"write bw -R", "leave it out"},
+		{"write bw -s 0", "1 to 2147483647 bytes"},
+		{"write bw -s 2147483648", "1 to 2147483647 bytes"},
+		{"msg lat -s 0", "1 to 2147483647 bytes"},
+		{"msg bw -s 2G", "1 to 2147483647 bytes"},
+		{"ps --max-size 2147483648", "1 to 2147483647 bytes"},
+		{"send lat -n 0", "--iters 0: must be 1 to"},
+		{"send lat -D 0", "want seconds"},
+		{"send bw -a -s 64", "contradict"},
+		{"send bw -D 1 -n 5", "contradict"},
+		{"send bw -t 4 -l 8", "leave one of them out"},
+		{"send bw -t 4 -Q 8", "leave one of them out"},
+		{"read bw -I 64", "only SEND and WRITE can be inline"},
+		{"write lat -e", "there is no event"},
+		{"send bw --threads 2", "each thread needs a queue pair"},
+		{"send bw -N --max-p99 5", "-N measures no latency"},
+		{"send lat --min-bw 5", "lat measures no bandwidth"},
+		{"send lat -b", "unknown shorthand flag"},
+		{"send bw a b", "at most one host"},
+		{"send bw --local a", "contradict"},
+		{"send bw -1 a", "contradict\x00-1 is for the server"},
+		{"send bw -1 --local", "-1 is for a server"},
+		{"send bw -p 0", "--port 0"},
+		{"send bw -m 1000", "must be one of 0 256 512 1024 2048 4096"},
+		{"send bw --timeout 1ms", "at least 1s"},
+		{"send bw --json - --json-stream", "both write to standard output"},
+		{"send bw --progress loud", "auto, always or never"},
+		{"send bw --max-mean -1", "must not be negative"},
+		{"send bw -d sim: somewhere", "simulator inside one process"},
+		{"ps --transport udp", "want be, tcp or both"},
+		{"ps --workload mining", "want inference or training"},
+		{"ps --shards 0", "--shards 0: must be 1 to"},
+		{"ps -n 5 -D 5", "contradict"},
+		{"ps --rows 5 --keys-from x", "contradict"},
+		{"-D 5 --min-bw 3", "name one"},
+		{"devices extra", `no command "extra"`},
+	} {
+		_, text, two := strings.Cut(tt.want, "\x00")
+		if !two {
+			text = tt.want
+		}
+		t.Run(tt.args, func(t *testing.T) {
+			bebench(context.Background(), strings.Fields(tt.args)...).want(t, exit.Usage, text)
+		})
+	}
+}
+
+func TestHelpNamesTheCommands(t *testing.T) {
+	bebench(context.Background(), "--help").want(t, exit.Done, "devices", "msg", "ps", "write-imm", "atomic")
+	bebench(context.Background(), "write", "bw", "--help").want(t, exit.Done, "--tx-depth", "-Q, --cq-mod")
+	bebench(context.Background(), "--version").want(t, exit.Done, "bebench version")
+}
+
+func TestLocalRuns(t *testing.T) {
+	for _, tt := range []struct {
+		args string
+		want []string
+	}{
+		{"send bw -n 100", []string{"SEND BW test", "BW average[MB/sec]", "99.9% percentile[usec]", " yes"}},
+		{"send lat -n 100", []string{"Latency is half a round trip", "t_typical[usec]", " yes"}},
+		{"write bw -n 100 -q 3 --threads 2 -b --report_gbits -s 4K", []string{"BW average[Gb/sec]", " 4096 ", " 600 "}},
+		{"write lat -n 50 -s 1M", []string{" 1048576 "}},
+		{"write-imm bw -n 100 -l 4 -Q 8", []string{"WRITE-IMM BW test"}},
+		{"read lat -n 100 -H", []string{"from posting the request", "count"}},
+		{"atomic bw -n 100", []string{"ATOMIC BW test", " 8 "}},
+		{"atomic lat -n 100 -e", []string{"ATOMIC Latency"}},
+		{"send bw -a -n 2", []string{" 8388608 "}},
+		{"msg bw -n 100 --sockets 2", []string{"ByteExpress BW test", " 200 ", " yes"}},
+		{"msg lat -n 100", []string{"ByteExpress Latency test", " yes"}},
+		{"msg bw -n 20 -b -s 1 --verify=false", []string{" 40 ", " -"}},
+		{"ps -n 50 --dim 16 --rows 100 --max-size 64K", []string{"fetch be", "fetch tcp", "be/tcp", "a simulated NIC", "verified bit by bit"}},
+		{"ps -n 20 --workload training --rows 100 --transport be", []string{"push  be", "doorbells"}},
+		{"ps -n 20 --transport tcp --local --rows 100", []string{"fetch tcp"}},
+		{"ps -n 20 --transport tcp --local --keys-from internal/psjob", []string{"words of internal/psjob", "fetch tcp"}},
+		{"devices --why", []string{"default:"}},
+		{"devices --json -", []string{"bebench-devices/1"}},
+	} {
+		t.Run(tt.args, func(t *testing.T) {
+			bebench(context.Background(), strings.Fields(tt.args)...).want(t, exit.Done, tt.want...)
+		})
+	}
+}
+
+func TestMainJob(t *testing.T) {
+	r := bebench(context.Background(), "-D", "0.1")
+	r.want(t, exit.Done, "fetch be", "fetch tcp", "push  be", "push  tcp", "fetch  be/tcp: mean", "push   be/tcp", "simulated NIC", "verified bit by bit")
+	if strings.Contains(r.out, " NO") {
+		t.Errorf("wrong values:\n%s", r.out)
+	}
+}
+
+// decode reads a document and refuses keys that the schema does not have.
+func decode(t *testing.T, b []byte) *report.Document {
+	t.Helper()
+	var d report.Document
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&d); err != nil {
+		t.Fatalf("%v in:\n%s", err, b)
+	}
+	if d.Schema != "bebench/1" || d.Host.OS == "" || d.Host.CPUs == 0 || d.Rows == nil || len(d.Args) == 0 {
+		t.Errorf("document: %+v", d)
+	}
+	if _, err := time.Parse(time.RFC3339, d.Started); err != nil {
+		t.Error(err)
+	}
+	return &d
+}
+
+func TestJSON(t *testing.T) {
+	for args, check := range map[string]func(*report.Document) bool{
+		"write bw -n 100 -s 4096": func(d *report.Document) bool {
+			r := d.Rows[0]
+			return d.Command == "write bw" && d.Device.Name == "sim:" && d.Device.MTUBytes == 4096 && r.Name == "write" && r.SizeBytes == 4096 && r.Ops == 100 &&
+				*r.BytesPerS > 0 && *r.PeakGbitPerS > 0 && r.LatencyUS.P99 > 0 && *r.Verified && r.Op == "" && d.Args["verify"] == true && d.Args["size"] == 4096.0
+		},
+		"send lat -n 100": func(d *report.Document) bool {
+			r := d.Rows[0]
+			return r.BytesPerS == nil && r.GbitPerS == nil && r.PeakGbitPerS == nil && r.LatencyUS.Stdev != nil && r.Histogram == nil
+		},
+		"send bw -n 100 -N": func(d *report.Document) bool {
+			return d.Rows[0].LatencyUS == nil && d.Rows[0].PeakGbitPerS == nil && d.Rows[0].GbitPerS != nil
+		},
+		"send bw -n 10 -H --verify=false": func(d *report.Document) bool {
+			return d.Rows[0].Verified == nil && len(d.Rows[0].Histogram) > 0
+		},
+		"msg bw -n 100": func(d *report.Document) bool {
+			return d.Rows[0].Name == "be" && d.Rows[0].Counters["doorbells"] > 0
+		},
+		"ps -n 20 --rows 100 --workload training": func(d *report.Document) bool {
+			return len(d.Rows) == 4 && len(d.Ratios) == 2 && d.Ratios[0].Of == "be" && *d.Ratios[1].Mean > 0 && d.Rows[0].SizeBytes == 0 && d.Rows[0].Op == "fetch" &&
+				d.Rows[3].Name == "tcp" && d.Rows[3].Counters == nil
+		},
+	} {
+		t.Run(args, func(t *testing.T) {
+			r := bebench(context.Background(), append(strings.Fields(args), "--json", "-")...)
+			r.want(t, exit.Done)
+			d := decode(t, []byte(r.out))
+			if len(d.Rows) == 0 || d.Device == nil || !check(d) {
+				t.Errorf("document:\n%s", r.out)
+			}
+			if d.Error != "" || d.Interrupted {
+				t.Errorf("error %q, interrupted %v", d.Error, d.Interrupted)
+			}
+		})
+	}
+}
+
+func TestJSONFileAndStream(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.json")
+	r := bebench(context.Background(), "send", "lat", "-n", "20", "--json", path)
+	r.want(t, exit.Done, "t_avg[usec]")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := decode(t, b); len(d.Rows) != 1 {
+		t.Errorf("%d rows", len(d.Rows))
+	}
+	r = bebench(context.Background(), "send", "bw", "-D", "0.5", "--json-stream", "--interval", "0.1")
+	r.want(t, exit.Done)
+	lines := strings.Split(strings.TrimSpace(r.out), "\n")
+	if len(lines) < 2 || !strings.Contains(lines[0], `"interval":true`) || strings.Contains(lines[len(lines)-1], `"interval"`) {
+		t.Errorf("stream:\n%s", r.out)
+	}
+	for _, line := range lines {
+		if !json.Valid([]byte(line)) {
+			t.Errorf("no JSON: %s", line)
+		}
+	}
+	bebench(context.Background(), "send", "lat", "-n", "20", "--json", filepath.Join(path, "x")).want(t, exit.Failed, "JSON result")
+}
+
+func TestThresholds(t *testing.T) {
+	for args, want := range map[string]int{
+		"send lat -n 50 --max-mean 1e-6":                            exit.Threshold,
+		"send lat -n 50 --max-p99 1e-6":                             exit.Threshold,
+		"send lat -n 50 --max-p99 1e9 --max-mean 1e9":               exit.Done,
+		"send bw -n 50 --min-bw 1e9":                                exit.Threshold,
+		"send bw -n 50 --min-msgrate 1e9":                           exit.Threshold,
+		"send bw -n 50 --min-bw 1e-6 --min-msgrate 1e-9":            exit.Done,
+		"ps -n 10 --rows 50 --max-mean 1e-6":                        exit.Threshold,
+		"ps -n 10 --rows 50 --max-mean 1e9":                         exit.Done,
+		"ps -n 10 --rows 50 --transport tcp --local --max-p99 1e-6": exit.Threshold,
+	} {
+		r := bebench(context.Background(), strings.Fields(args)...)
+		if r.code != want {
+			t.Errorf("%s: exit status %d, want %d\n%s", args, r.code, want, r.errout)
+		}
+	}
+}
+
+func TestUnknownDevice(t *testing.T) {
+	for _, args := range []string{"send bw -d mlx9_9", "msg lat -d mlx9_9", "ps -d mlx9_9"} {
+		bebench(context.Background(), strings.Fields(args)...).want(t, exit.Failed, "mlx9_9", "sim:")
+	}
+}
+
+// TestRegistrationRefused stands for a memlock limit that is too small.
+func TestRegistrationRefused(t *testing.T) {
+	dev, err := provider.Open("sim:refusing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev.(*sim.Device).RefuseRegistrations(-1)
+	defer dev.(*sim.Device).RefuseRegistrations(0)
+	for _, args := range []string{"send bw -n 10 -d sim:refusing", "msg lat -n 10 -d sim:refusing", "ps -n 10 --rows 50 -d sim:refusing"} {
+		bebench(context.Background(), strings.Fields(args)...).want(t, exit.Failed, "sim:refusing", "register memory")
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	for _, args := range []string{"write lat -D 60", "send bw -D 60", "msg bw -D 60", "ps -D 60 --rows 100", "-D 60"} {
+		t.Run(args, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(context.Background())
+			time.AfterFunc(700*time.Millisecond, cancel)
+			r := bebench(ctx, append(strings.Fields(args), "--json", "-")...)
+			r.want(t, exit.Failed, "interrupted")
+			d := decode(t, []byte(r.out))
+			// On a slow machine the interrupt may come before anything was measured.
+			if !d.Interrupted || len(d.Rows) > 0 && (d.Rows[0].Ops == 0 || !d.Rows[0].Interrupted) || !strings.Contains(d.Error, "interrupted") {
+				t.Errorf("document:\n%s", r.out)
+			}
+		})
+	}
+}
+
+func TestProgressIsForTerminals(t *testing.T) {
+	r := bebench(context.Background(), "send", "bw", "-D", "0.5")
+	if r.want(t, exit.Done); r.errout != "" {
+		t.Errorf("on standard error: %q", r.errout)
+	}
+	r = bebench(context.Background(), "send", "bw", "-D", "0.5", "--progress", "always")
+	if r.want(t, exit.Done); r.errout == "" {
+		t.Error("no progress with --progress always")
+	}
+}
+
+// lockedBuffer may be written to by one goroutine and read by another.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
