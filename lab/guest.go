@@ -82,7 +82,7 @@ func buildImage(ctx context.Context, dir string, k unpacked, o options) (m image
 		m.plan.Items = append(m.plan.Items, suiteItem(s, suiteFile(s), suiteDir(s), o))
 	}
 	for _, s := range o.scenarios {
-		m.plan.Items = append(m.plan.Items, scenarioItem(s, o))
+		m.plan.Items = append(m.plan.Items, scenarioItem(s, o, guestDevice))
 	}
 	return m, nil
 }

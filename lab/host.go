@@ -19,6 +19,9 @@ func runHost(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
+	if err := need(ctx, peersOf(o.scenarios)); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "byteexpress-lab-")
 	if err != nil {
 		return err
@@ -36,7 +39,7 @@ func runHost(ctx context.Context, o options) error {
 		p.Items = append(p.Items, suiteItem(s, s.file, filepath.Dir(s.testdata), o))
 	}
 	for _, s := range o.scenarios {
-		p.Items = append(p.Items, scenarioItem(s, o))
+		p.Items = append(p.Items, scenarioItem(s, o, o.device))
 	}
 	if err := os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		return err

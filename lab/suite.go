@@ -17,6 +17,7 @@ import (
 // suites are the packages with tests for a device.
 var suites = []string{
 	"./internal/lab/runner",
+	"./uverbs",
 	"./be",
 	"./provider",
 	"./provider/rxe",
