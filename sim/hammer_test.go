@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -210,6 +211,63 @@ func TestHammer(t *testing.T) {
 			}
 			for _, e := range ends {
 				e.close()
+			}
+			check(t, f.Close())
+		})
+	}
+}
+
+// TestNoDoorbellIsLost: two goroutines put something into one NIC's inbox at the
+// same time, then nobody does anything until both messages arrived. A doorbell or
+// packet that the other's turn overlooked would lie there for ever.
+func TestNoDoorbellIsLost(t *testing.T) {
+	for _, c := range []struct {
+		what    string
+		devices [2]int // of the two senders
+	}{{"doorbells of one NIC", [2]int{0, 0}}, {"packets of two NICs for one", [2]int{0, 1}}} {
+		t.Run(c.what, func(t *testing.T) {
+			f := sim.NewFabric(sim.Config{})
+			o := options{path: qp.Path{AckTimeout: 31}} // no timer helps
+			o.fill()
+			var devs []*sim.Device
+			for i := range 3 {
+				devs = append(devs, must[*sim.Device](t)(f.NewDevice(fmt.Sprint(i), sim.DeviceConfig{})))
+			}
+			var senders, receivers [2]*end
+			for i := range senders {
+				senders[i], receivers[i] = newEnd(t, devs[c.devices[i]], &o), newEnd(t, devs[2], &o)
+				connect(senders[i], receivers[i])
+			}
+			const rounds = 5000
+			var at atomic.Int64 // senders that are ready, in all rounds
+			var wg sync.WaitGroup
+			for i, e := range senders {
+				wg.Go(func() {
+					wr := []qp.SendWR{{Opcode: qp.Write, Flags: qp.Signaled, RemoteAddr: receivers[i].reg.Addr, RKey: receivers[i].reg.RKey, SGEs: e.sge(0, 8)}}
+					for round := range int64(rounds) {
+						at.Add(1)
+						for at.Load() < 2*(round+1) {
+							runtime.Gosched()
+						}
+						if _, err := e.qp.PostSend(wr); err != nil {
+							t.Error(err)
+							return
+						}
+						ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+						_, err := pollWait(ctx, e)
+						cancel()
+						if err != nil {
+							t.Errorf("round %d: a message is stuck: %v", round, err)
+							at.Store(2 * rounds)
+							return
+						}
+					}
+				})
+			}
+			wg.Wait()
+			for i := range senders {
+				senders[i].close()
+				receivers[i].close()
 			}
 			check(t, f.Close())
 		})

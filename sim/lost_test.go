@@ -105,11 +105,15 @@ func TestPortDownAndUp(t *testing.T) {
 	if e := a.events(1)[0]; e.Type != verbs.EventPortError || e.Port != 1 {
 		t.Fatalf("event %v", e)
 	}
+	a.buf[0] = 1
 	if p := must[verbs.PortAttr](t)(a.ctx.Port(1)); p.State != verbs.PortDown {
 		t.Fatalf("port is %v", p.State)
 	}
 	a.send(qp.SendWR{ID: 1, Opcode: qp.Write, Flags: qp.Signaled, RemoteAddr: b.reg.Addr, RKey: b.reg.RKey, SGEs: a.sge(0, 8)})
 	wantStatus(t, a.next(), 1, cq.RetryExceededError)
+	if b.buf[0] != 0 {
+		t.Error("a packet left through a port that is down")
+	}
 	a2.send(qp.SendWR{ID: 2, Opcode: qp.Write, Flags: qp.Signaled, RemoteAddr: b2.reg.Addr, RKey: b2.reg.RKey, SGEs: a2.sge(0, 8)})
 	wantStatus(t, a2.next(), 2, cq.Success)
 

@@ -37,11 +37,12 @@ type vnet struct {
 }
 
 type vhost struct {
-	net    *vnet
-	nic    *NIC
-	gid    verbs.GID
-	events []Event
-	armed  time.Duration // earliest run in the queue
+	net       *vnet
+	nic       *NIC
+	gid       verbs.GID
+	events    []Event
+	processed func() bool   // Fabric.Processed; nil: always
+	armed     time.Duration // earliest run in the queue
 }
 
 type vevent struct {
@@ -117,7 +118,7 @@ func (h *vhost) Route(_ *NIC, _ verbs.GIDEntry, av *qp.AV) (Route, error) {
 	return verbs.GID(av.DGID), nil
 }
 
-func (h *vhost) Processed(Route, Ticket) bool { return true }
+func (h *vhost) Processed(Route, Ticket) bool { return h.processed == nil || h.processed() }
 
 func (h *vhost) Ring(_ *NIC, q *QP) { h.net.push(vevent{at: h.net.now, h: h.net.hostOf(q), q: q}) }
 
