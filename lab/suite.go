@@ -19,6 +19,7 @@ var suites = []string{
 	"./internal/lab/runner",
 	"./uverbs",
 	"./be",
+	"./bemalloc",
 	"./provider",
 	"./provider/rxe",
 	"./uverbs",
