@@ -141,3 +141,10 @@ func eventually(t testing.TB, what string, f func() bool) {
 		}
 	}
 }
+
+// expired is a context that has ended.
+func expired() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}
