@@ -181,9 +181,15 @@ func (l *Listener) bootstrap(b *bootstrap) error {
 	} else if _, bad := b.their.agree(&b.own); bad != nil {
 		err = refuse("path", bad)
 	}
+	if err == nil && n.aborted(&b.attempt) {
+		err = refuse("exists", errExists)
+	}
 	if err == nil {
 		b.enter("send our hello")
 		err = b.fail(writeFrame(b.attempt.tcp, n.cfg.StepTimeout, &b.own))
+	}
+	if err == nil && !n.answered(&b.attempt) {
+		err = errExists
 	}
 	if err == nil {
 		b.greeted = true

@@ -19,12 +19,17 @@ type attempt struct {
 	tcp       net.Conn
 	committed bool // it can no longer be given up for the other direction
 	aborted   bool
+	owed      bool // the peer waits for our hello, or for the refusal
 }
 
-// abort gives an attempt up in favour of the other direction.
+// abort gives an attempt up in favour of the other direction. A peer that waits
+// for our hello is not cut off: it would take that for a fault. The goroutine that
+// owes the hello refuses it instead.
 func (a *attempt) abort() {
 	a.aborted = true
-	a.tcp.Close()
+	if !a.owed {
+		a.tcp.Close()
+	}
 }
 
 func (n *Node) peer(id incarnation) *peer {
@@ -79,8 +84,17 @@ func (n *Node) claimIn(id incarnation, a *attempt) error {
 		p.out.abort()
 		p.out = nil
 	}
+	a.owed = true
 	p.in = a
 	return nil
+}
+
+// answered says that the peer has our hello; false if the attempt was given up.
+func (n *Node) answered(a *attempt) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	a.owed = false
+	return !a.aborted
 }
 
 // commit makes an attempt final; false if it was given up.
