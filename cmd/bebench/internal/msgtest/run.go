@@ -194,8 +194,13 @@ func (r *round) run(ctx context.Context, stop <-chan struct{}) (spent cost.Spent
 	return spent, peer, err
 }
 
+// counts tells how many messages each line sent. An end that only answers has no
+// number of its own, and says so before it has sent any.
 func (r *round) counts() []int64 {
 	n := make([]int64, len(r.lines))
+	if r.p.Latency && !r.client {
+		return n
+	}
 	for i, l := range r.lines {
 		n[i] = l.sent
 	}
