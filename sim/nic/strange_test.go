@@ -278,3 +278,65 @@ func TestCompletionOfAnEarlierLife(t *testing.T) {
 		}
 	}
 }
+
+// TestSeqNakCounts: a sequence error takes a retry, too. Of a packet that never
+// arrives the peer tells once, then the timer does the rest.
+func TestSeqNakCounts(t *testing.T) {
+	v := newNet(t, 1)
+	x, y := v.pairOf(v.add(nil), v.add(nil), 8192, func(a, b *qp.Path) { a.RetryCount = 3 })
+	v.filter = func(p *Packet) bool { return p.Op != OpWriteMiddle }
+	wr := y.remote(qp.Write, []qp.SGE{x.sge(0, 3000)})
+	wr.ID = 1
+	x.send(wr)
+	for x.q.state == qp.RTS && v.steps < 10000 && v.step() {
+	}
+	wantBrief(t, "sender", x.poll(), "1:RETRY_EXC_ERR")
+	if s := x.h.nic.Stats(); s.SeqNaksReceived != 1 || s.Timeouts != 3 {
+		t.Errorf("%d NAKs and %d timeouts, want 1 and 3", s.SeqNaksReceived, s.Timeouts)
+	}
+}
+
+// hold collects the requests that x sends instead of carrying them.
+func hold(v *vnet, to *vend) (held *[]Packet) {
+	held = new([]Packet)
+	v.filter = func(p *Packet) bool {
+		if p.DGID == to.h.gid {
+			*held = append(*held, *p)
+			return false
+		}
+		return true
+	}
+	return held
+}
+
+// TestOneBatch: several packets that the NIC takes before it answers.
+func TestOneBatch(t *testing.T) {
+	v := newNet(t, 1)
+	x, y := v.pairOf(v.add(nil), v.add(nil), 8192, nil)
+	held := hold(v, y)
+	read, bad := y.remote(qp.Read, []qp.SGE{x.sge(0, 3000)}), y.remote(qp.Write, []qp.SGE{x.sge(0, 8)})
+	read.ID, bad.ID, read.Flags = 1, 2, qp.Signaled
+	bad.RKey ^= 1
+	x.send(read, bad)
+	for i := range *held {
+		y.h.nic.Deliver(v.now, &(*held)[i])
+	}
+	y.h.run()
+	v.idle()
+	wantBrief(t, "a refused request does not swallow the answer to an earlier one", x.poll(), "1:SUCCESS 2:REM_ACCESS_ERR")
+
+	v = newNet(t, 1)
+	x, y = v.pairOf(v.add(nil), v.add(nil), 8192, nil)
+	held = hold(v, y)
+	x.send(qp.SendWR{ID: 1, Opcode: qp.Send, Flags: qp.Signaled, SGEs: []qp.SGE{x.sge(0, 8)}})
+	y.h.nic.Deliver(v.now, &(*held)[0]) // no receive yet
+	y.recv(qp.RecvWR{ID: 2, SGEs: []qp.SGE{y.sge(0, 8)}})
+	y.h.nic.Deliver(v.now, &(*held)[0]) // repeated by the network
+	y.h.run()
+	v.idle()
+	wantBrief(t, "sender", x.poll(), "1:SUCCESS")
+	wantBrief(t, "receiver", y.poll(), "2:SUCCESS")
+	if s := x.h.nic.Stats(); s.RNRNaksReceived != 0 {
+		t.Errorf("an RNR NAK for a message that was taken after all: %+v", s)
+	}
+}
