@@ -73,6 +73,9 @@ func nodeOn(t testing.TB, dev verbs.Device, cfg be.Config) *be.Node {
 	return n
 }
 
+// simDefaults is a fabric without faults.
+var simDefaults sim.Config
+
 // limit is a context for anything that must not hang.
 func limit(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

@@ -390,3 +390,47 @@ func TestSocketLimit(t *testing.T) {
 		w.end()
 	}
 }
+
+// TestSlotsReturnOnlyByCompletions is the control of case C11: an engine that
+// took a receive completion for a sign that its own sends are done would post to
+// a full queue. The engine as it is does not, whatever the order.
+func TestSlotsReturnOnlyByCompletions(t *testing.T) {
+	run := func(wrong bool) (full int) {
+		cfg := testConfig()
+		cfg.SendDepth = 4
+		w := newWorld(t, 3, cfg)
+		own, peer := w.open(0)
+		var up, down flow
+		for range 100 {
+			w.send(w.sides[0], own, &up, 64, 0)
+			w.send(w.sides[1], peer, &down, 64, 0)
+		}
+		for range 4000 {
+			if wrong {
+				for _, s := range w.sides {
+					if len(s.qp.recvs) > 0 && s.e.chain.InFlight() > 0 {
+						s.e.freeSlot(s.e.chain.release())
+					}
+				}
+			}
+			// Acknowledgements come late.
+			for _, s := range w.sides {
+				s.qp.carry()
+				for s.poll(w.now, true) {
+				}
+				if w.rng.IntN(20) == 0 {
+					s.qp.ack()
+					s.poll(w.now, false)
+				}
+				s.e.Flush(w.now)
+			}
+		}
+		return w.sides[0].qp.full + w.sides[1].qp.full
+	}
+	if n := run(false); n != 0 {
+		t.Errorf("the queue was full at %d posts", n)
+	}
+	if n := run(true); n == 0 {
+		t.Error("the control never filled the queue: the test shows nothing")
+	}
+}

@@ -1,0 +1,77 @@
+package be_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/byteexpress/byteexpress/be"
+)
+
+// TestReceiverOutOfMemory: with a pool that holds few messages, senders wait
+// until the application frees what it took; nothing is lost, and no poll is
+// needed to go on.
+func TestReceiverOutOfMemory(t *testing.T) {
+	p := newPairOn(t, simDefaults, be.Config{PoolBytes: 12 << 20}, be.Config{})
+	server, client := p.connect(t, "tight")
+	ctx := limit(t)
+	const n, size = 40, 1 << 20
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for i := range n {
+			b := alloc(t, p.nodes[1], size, byte(i))
+			if err := client.Post(b, func(err error) {
+				if err != nil {
+					t.Errorf("post: %v", err)
+					return
+				}
+				p.nodes[1].Free(b)
+			}); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	})
+	eventually(t, "a message is held back", func() bool { return p.nodes[0].Stats().Held > 0 })
+	for i := range n {
+		b, err := server.Recv(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, b, size, byte(i))
+		p.nodes[0].Free(b)
+	}
+	wg.Wait()
+}
+
+// TestRegistrationRefused: a device that registers nothing more (case C07) fails
+// the allocation with its reason, and the node goes on.
+func TestRegistrationRefused(t *testing.T) {
+	p := newPair(t, be.Config{})
+	server, client := p.connect(t, "x")
+	p.devs[1].RefuseRegistrations(-1)
+	if _, err := p.nodes[1].Alloc(64 << 20); err == nil {
+		t.Error("an allocation beyond what is registered went well")
+	}
+	b := alloc(t, p.nodes[1], 1000, 1)
+	if err := client.Send(limit(t), b); err != nil {
+		t.Fatal(err)
+	}
+	p.nodes[1].Free(b)
+	got, err := server.Recv(limit(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.nodes[0].Free(got)
+	// The receiver lacks memory: the sender's deadline ends the wait.
+	p.devs[1].RefuseRegistrations(-1)
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	big := alloc(t, p.nodes[0], 64<<20, 2)
+	if err := server.Send(ctx, big); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("send to a receiver without memory: %v", err)
+	}
+	p.devs[1].RefuseRegistrations(0)
+}
