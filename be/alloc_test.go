@@ -21,6 +21,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	defer cancel()
 	posted := make(chan error, 1)
 	done := func(err error) { posted <- err }
+	var parts [3][]byte
 	for _, size := range []int{0, 64, 8192, 100000, 1 << 20} {
 		b := alloc(t, p.nodes[1], size, 1)
 		for name, send := range map[string]func() error{
@@ -28,6 +29,13 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			"Send with cancel": func() error { return client.Send(canceled, b) },
 			"Post": func() error {
 				if err := client.Post(b, done); err != nil {
+					return err
+				}
+				return <-posted
+			},
+			"PostGather": func() error {
+				parts[0], parts[1], parts[2] = b[:size/3], b[size/2:], b[size/3:size/2]
+				if err := client.PostGather(parts[:], done); err != nil {
 					return err
 				}
 				return <-posted

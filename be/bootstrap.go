@@ -55,7 +55,7 @@ func (b *bootstrap) prepare(listener uint32) error {
 		return b.fail(fmt.Errorf("%w: %d completions of Config.CQEntries %d are spoken for, %d more needed: raise it",
 			ErrEngines, n.entries.Load(), n.cqCapacity, n.cfg.SendDepth+n.cfg.RecvDepth))
 	}
-	caps := qp.Caps{SendWR: n.cfg.SendDepth, RecvWR: n.cfg.RecvDepth, SendSGE: 2, RecvSGE: 2}
+	caps := qp.Caps{SendWR: n.cfg.SendDepth, RecvWR: n.cfg.RecvDepth, SendSGE: n.sendSGE, RecvSGE: 2}
 	if b.q, err = n.pd.CreateQP(verbs.QPConfig{SendCQ: n.worker.cq, RecvCQ: n.worker.cq, Caps: caps}); err != nil {
 		n.freeEntries()
 		return b.fail(err)

@@ -32,6 +32,7 @@ type Node struct {
 	quota    *quota
 	worker   *worker
 	maxReads int
+	sendSGE  int // segments a send request
 
 	cqCapacity int64
 	entries    atomic.Int64 // completions that the engines may need
@@ -73,6 +74,7 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 		return nil, errors.Wrap(err, "be: new node: device limits")
 	}
 	n.maxReads = min(attr.MaxReads, attr.MaxDestReads, 16)
+	n.sendSGE = max(min(attr.MaxSGE, maxSendSGE), 2)
 	if attr.MaxCQE > 0 {
 		cfg.CQEntries = min(cfg.CQEntries, attr.MaxCQE)
 	}

@@ -6,12 +6,14 @@ import (
 	"sync/atomic"
 
 	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
 )
 
 type commandKind uint8
 
 const (
 	cmdSend commandKind = iota
+	cmdGather
 	cmdCancel
 	cmdTaken
 	cmdCall
@@ -25,7 +27,8 @@ type command struct {
 	lkey mr.LKey
 	tag  uint64 // cmdTaken: how many
 	done func(error)
-	call func() // cmdCall: anything rare
+	list []qp.SGE // cmdGather
+	call func()   // cmdCall: anything rare
 }
 
 const ringSize = 1024 // commands; a power of two

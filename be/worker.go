@@ -276,6 +276,9 @@ func (w *worker) execute(c *command) {
 	case cmdSend:
 		s.core.Engine().Send(s.core, c.buf, c.lkey, c.tag, c.done)
 		w.touch(s.conn)
+	case cmdGather:
+		s.core.Engine().Gather(s.core, c.list, c.done)
+		w.touch(s.conn)
 	case cmdCancel:
 		s.core.Engine().Cancel(s.core, c.tag)
 		w.touch(s.conn)

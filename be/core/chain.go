@@ -28,16 +28,20 @@ type Chain struct {
 	slots                []slot
 	first, pending, next uint64
 	batch                []qp.SendWR // the pending requests, in order
-	sges                 [][2]qp.SGE
+	sges                 []qp.SGE    // width of them for each slot
+	width                int
 	slab                 []byte // a control message's place for each slot
 	lkey                 mr.LKey
 	idBase               uint64
 }
 
-// NewChain makes a chain of depth slots. slab has slabBytes(depth) bytes of
-// registered memory.
-func NewChain(depth int, slab []byte, lkey mr.LKey, idBase uint64) *Chain {
-	return &Chain{slots: make([]slot, depth), batch: make([]qp.SendWR, 0, depth), sges: make([][2]qp.SGE, depth), slab: slab, lkey: lkey, idBase: idBase}
+// NewChain makes a chain of depth slots, each with up to width segments, at least
+// two. slab has slabBytes(depth) bytes of registered memory.
+func NewChain(depth, width int, slab []byte, lkey mr.LKey, idBase uint64) *Chain {
+	return &Chain{
+		slots: make([]slot, depth), batch: make([]qp.SendWR, 0, depth), sges: make([]qp.SGE, depth*width), width: width,
+		slab: slab, lkey: lkey, idBase: idBase,
+	}
 }
 
 func slabBytes(depth int) int { return depth * slotBytes }
@@ -57,34 +61,45 @@ func (c *Chain) header() []byte {
 	return c.slab[i : i+slotBytes : i+slotBytes]
 }
 
-// send prepares a SEND of the first n bytes of header(), followed by payload
-// unless that is empty.
-func (c *Chain) send(n int, payload qp.SGE, msg *outgoing) {
-	sges := &c.sges[c.next%uint64(len(c.slots))]
+// segments is the place of the next free slot's segments.
+func (c *Chain) segments() []qp.SGE {
+	i := int(c.next%uint64(len(c.slots))) * c.width
+	return c.sges[i : i+c.width : i+c.width]
+}
+
+// PayloadSegments is how many pieces a message may have to go out whole, behind
+// its header.
+func (c *Chain) PayloadSegments() int { return c.width - 1 }
+
+// send prepares a SEND of the first n bytes of header(), followed by all of a
+// message, if there is one.
+func (c *Chain) send(n int, msg *outgoing) {
+	sges := c.segments()
 	sges[0] = qp.SGE{Addr: mr.Addr(c.header()), Length: uint32(n), LKey: c.lkey}
-	used := sges[:1]
-	if payload.Length > 0 {
-		sges[1] = payload
-		used = sges[:2]
+	used := 1
+	if msg != nil {
+		k, _ := msg.gather(sges[1:], msg.length)
+		used += k
 	}
 	wr := c.grow()
-	wr.Opcode, wr.SGEs = qp.Send, used
+	wr.Opcode, wr.SGEs = qp.Send, sges[:used]
 	c.take(slot{msg: msg})
 }
 
-// write prepares a WRITE, with the immediate if it is the last one of a message.
-func (c *Chain) write(src qp.SGE, addr uint64, rkey mr.RKey, final bool, imm uint32, msg *outgoing) {
-	sges := &c.sges[c.next%uint64(len(c.slots))]
-	sges[0] = src
+// write prepares a WRITE of the next n bytes of a message, or fewer if they are
+// in too many pieces; the last one is with the immediate.
+func (c *Chain) write(m *outgoing, n int) (bytes int, final bool) {
+	sges := c.segments()
+	addr := m.addr + uint64(m.offset)
+	k, bytes := m.gather(sges, n)
+	final = m.offset == m.length
 	wr := c.grow()
-	wr.Opcode, wr.RemoteAddr, wr.RKey = qp.Write, addr, rkey
+	wr.Opcode, wr.RemoteAddr, wr.RKey, wr.SGEs = qp.Write, addr, m.rkey, sges[:k]
 	if final {
-		wr.Opcode, wr.Imm = qp.WriteWithImm, imm
+		wr.Opcode, wr.Imm = qp.WriteWithImm, m.imm
 	}
-	if src.Length > 0 {
-		wr.SGEs = sges[:1]
-	}
-	c.take(slot{msg: msg, bytes: int(src.Length)})
+	c.take(slot{msg: m, bytes: bytes})
+	return bytes, final
 }
 
 // grow gives a zero request at the end of the batch.

@@ -1,9 +1,6 @@
 package core
 
-import (
-	"github.com/byteexpress/byteexpress/be/internal/wire"
-	"github.com/byteexpress/byteexpress/qp"
-)
+import "github.com/byteexpress/byteexpress/be/internal/wire"
 
 // maxControls bounds the control messages that wait for credits: a peer that
 // asks without end and grants nothing is cut off.
@@ -78,16 +75,16 @@ func (e *Engine) sendControl() {
 		c.sock.takenTold = c.sock.taken
 		c.seq = c.sock.taken
 	}
-	e.sendHeader(c.typ, c.id, c.seq, n, qp.SGE{}, nil)
+	e.sendHeader(c.typ, c.id, c.seq, n, nil)
 	e.controls.pop()
 }
 
 // sendHeader prepares a SEND: the header, n bytes of body that lie behind it
-// already, and a payload.
-func (e *Engine) sendHeader(t wire.Type, id, seq uint32, n int, payload qp.SGE, m *outgoing) {
+// already, and all of a message, if there is one.
+func (e *Engine) sendHeader(t wire.Type, id, seq uint32, n int, m *outgoing) {
 	h := wire.Header{Type: t, Granted: uint32(e.credits.Tell()), Socket: id, Sequence: seq}
 	h.Put(e.chain.header())
-	e.chain.send(wire.HeaderLen+n, payload, m)
+	e.chain.send(wire.HeaderLen+n, m)
 	e.credits.Consume()
 	e.stats.Sends++
 }

@@ -95,7 +95,7 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 		}
 		keys[i].LKey = r.LKey
 	}
-	e.chain = NewChain(cfg.SendDepth, e.slabs[0], keys[0].LKey, cfg.IDBase)
+	e.chain = NewChain(cfg.SendDepth, q.Caps().SendSGE, e.slabs[0], keys[0].LKey, cfg.IDBase)
 	e.recv = newRecvRing(cfg.RecvDepth, cfg.EagerLimit, e.slabs[1], keys[1].LKey, cfg.IDBase|cfg.RecvBit)
 	return e, nil
 }
@@ -151,7 +151,28 @@ func (e *Engine) cause() error {
 // is gone. tag names the message for Cancel, 0 is no name.
 func (e *Engine) Send(s *Socket, b []byte, lkey mr.LKey, tag uint64, done func(error)) {
 	m := e.newOutgoing()
-	m.buf, m.lkey, m.tag, m.done = b, lkey, tag, done
+	m.buf, m.length, m.tag, m.done = b, len(b), tag, done
+	m.one[0] = qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: lkey}
+	m.pieces = m.one[:]
+	if b == nil {
+		m.buf = []byte{} // not gathered
+	}
+	e.queue(s, m)
+}
+
+// Gather queues a message that is made of pieces. They, and the memory they name,
+// are the engine's until done is called, once; then they are the caller's again,
+// whatever done is told.
+func (e *Engine) Gather(s *Socket, pieces []qp.SGE, done func(error)) {
+	m := e.newOutgoing()
+	m.pieces, m.done = pieces, done
+	for i := range pieces {
+		m.length += int(pieces[i].Length)
+	}
+	e.queue(s, m)
+}
+
+func (e *Engine) queue(s *Socket, m *outgoing) {
 	switch {
 	case s.state != sockOpen || e.leaving:
 		err := ErrClosed
@@ -162,7 +183,7 @@ func (e *Engine) Send(s *Socket, b []byte, lkey mr.LKey, tag uint64, done func(e
 		}
 		e.endOutgoing(m, err)
 		return
-	case uint64(len(b)) > e.cfg.MaxMessage:
+	case uint64(m.length) > e.cfg.MaxMessage:
 		e.endOutgoing(m, ErrTooLarge)
 		return
 	}

@@ -251,12 +251,9 @@ func (e *Engine) onFinal(imm, n uint32) error {
 	if in == nil {
 		return protocolError(0, "immediate", uint64(imm), "a live transfer")
 	}
-	last := 0
-	if in.length > 0 {
-		last = (in.length-1)%e.cfg.Fragment + 1
-	}
-	if int(n) != last {
-		return protocolError(0, "length of the final fragment", uint64(n), "what is left of the message")
+	// Where the fragments before it ended is the sender's choice.
+	if most := min(in.length, e.cfg.Fragment); int(n) > most || n == 0 && most > 0 {
+		return protocolError(0, "length of the final fragment", uint64(n), "at least 1, at most a fragment and the message")
 	}
 	e.transfers.release(in.slot)
 	in.state = recvReady
@@ -292,7 +289,7 @@ func (e *Engine) onCTS(s *Socket, h *wire.Header, g wire.Grant) error {
 	if m == nil {
 		return s.late(h)
 	}
-	if g.Addr+uint64(len(m.buf)) < g.Addr {
+	if g.Addr+uint64(m.length) < g.Addr {
 		return protocolError(h.Type, "address", g.Addr, "room for the message below 2^64")
 	}
 	m.unlink()

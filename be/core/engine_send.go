@@ -5,7 +5,6 @@ import (
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
 	"github.com/byteexpress/byteexpress/cq"
-	"github.com/byteexpress/byteexpress/qp"
 )
 
 // Flush schedules as much as slots, credits and window allow, and posts it with
@@ -49,7 +48,7 @@ func (e *Engine) schedule(now time.Duration) {
 		e.scheduleSockets(now)
 	}
 	if e.credits.Owed() && e.credits.CanCredit() && e.chain.Free() > 0 {
-		e.sendHeader(wire.Credit, 0, 0, 0, qp.SGE{}, nil)
+		e.sendHeader(wire.Credit, 0, 0, 0, nil)
 		e.stats.CreditMessages++
 	}
 }
@@ -98,17 +97,17 @@ func (e *Engine) visitStart(s *Socket) {
 	m.unlink()
 	m.seq = s.sent
 	s.sent++
-	if len(m.buf) <= e.cfg.EagerLimit {
+	if m.length <= e.cfg.EagerLimit && len(m.pieces) <= e.chain.PayloadSegments() {
 		m.state = sendPosted
 		m.refs++
-		e.sendHeader(wire.Data, s.id, m.seq, 0, m.sge(len(m.buf)), m)
+		e.sendHeader(wire.Data, s.id, m.seq, 0, m)
 		e.stats.Eager++
-		e.stats.EagerBytes += uint64(len(m.buf))
+		e.stats.EagerBytes += uint64(m.length)
 	} else {
 		m.state = sendRequested
 		s.requested.push(m)
-		n := wire.PutU64(e.chain.header()[wire.HeaderLen:], uint64(len(m.buf)))
-		e.sendHeader(wire.RTS, s.id, m.seq, n, qp.SGE{}, nil)
+		n := wire.PutU64(e.chain.header()[wire.HeaderLen:], uint64(m.length))
+		e.sendHeader(wire.RTS, s.id, m.seq, n, nil)
 	}
 	if s.startable() {
 		e.starts.rotate()
@@ -128,19 +127,18 @@ const (
 // visitWrite prepares one fragment of the socket's oldest granted message.
 func (e *Engine) visitWrite(s *Socket) writeResult {
 	m := s.writing.head
-	n := min(len(m.buf)-m.offset, e.cfg.Fragment)
-	final := m.offset+n == len(m.buf)
+	n := min(m.length-m.offset, e.cfg.Fragment)
 	if !e.window.Room(n) {
 		return needsWindow
 	}
-	if final && !e.credits.CanSend() {
+	// A fragment of many pieces may end early, so that it is not the last one.
+	if m.offset+n == m.length && !e.credits.CanSend() {
 		e.writes.rotate()
 		return needsCredit
 	}
-	e.chain.write(m.sge(n), m.addr+uint64(m.offset), m.rkey, final, m.imm, m)
+	n, final := e.chain.write(m, n)
 	e.window.Take(n)
 	m.refs++
-	m.offset += n
 	e.stats.Fragments++
 	e.stats.WriteBytes += uint64(n)
 	if final {

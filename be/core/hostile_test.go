@@ -154,8 +154,9 @@ func TestHostilePeer(t *testing.T) {
 			v.final(x, 904)
 			v.final(x, 904)
 		}, "immediate"},
-		{"final fragment too short", func(v *victim) { v.open(); v.final(v.ask(0, 5000), 903) }, "length of the final fragment is 903"},
-		{"final fragment of another size", func(v *victim) { v.open(); v.final(v.ask(0, 4096), 4096) }, "length of the final fragment"},
+		{"final fragment too short", func(v *victim) { v.open(); v.final(v.ask(0, 5000), 0) }, "length of the final fragment is 0"},
+		{"final fragment longer than the message", func(v *victim) { v.open(); v.final(v.ask(0, 1500), 1501) }, "length of the final fragment is 1501"},
+		{"final fragment longer than a fragment", func(v *victim) { v.open(); v.final(v.ask(0, 4096), 4096) }, "length of the final fragment"},
 		{"final after cancel", func(v *victim) {
 			v.open()
 			x := v.ask(0, 5000)

@@ -23,27 +23,47 @@ type outgoing struct {
 	list       *outList
 	sock       *Socket
 
-	buf  []byte
-	lkey mr.LKey
-	done func(error)
-	tag  uint64 // names it for Cancel; 0: none
+	buf    []byte // the engine's to free after an error; nil: the caller keeps the memory
+	one    [1]qp.SGE
+	pieces []qp.SGE // what is sent: the caller's, or one
+	done   func(error)
+	tag    uint64 // names it for Cancel; 0: none
 
 	state  sendState
 	seq    uint32
+	length int // bytes
 	offset int // bytes prepared so far
+	piece  int // the piece at the offset
+	within int // bytes of it prepared
 	addr   uint64
 	rkey   mr.RKey
 	imm    uint32
-	refs   int  // chain slots that refer to it
-	orphan bool // the caller was told an error: the buffer is ours to free
+	refs   int   // chain slots that refer to it
+	err    error // what the caller was told, or will be when refs is 0
 }
 
-// sge is the segment of n bytes at the message's offset.
-func (m *outgoing) sge(n int) qp.SGE {
-	if n == 0 {
-		return qp.SGE{}
+// gathers reports whether the message is of pieces that the caller keeps: then
+// the caller hears of an error only when the device uses them no more.
+func (m *outgoing) gathers() bool { return m.buf == nil }
+
+// gather moves the offset on by at most n bytes and at most len(dst) segments,
+// which it puts into dst. It says how many of both.
+func (m *outgoing) gather(dst []qp.SGE, n int) (segments, bytes int) {
+	for bytes < n && segments < len(dst) && m.piece < len(m.pieces) {
+		p := &m.pieces[m.piece]
+		k := min(int(p.Length)-m.within, n-bytes)
+		if k > 0 {
+			dst[segments] = qp.SGE{Addr: p.Addr + uint64(m.within), Length: uint32(k), LKey: p.LKey}
+			segments++
+			bytes += k
+			m.within += k
+		}
+		if m.within == int(p.Length) {
+			m.piece, m.within = m.piece+1, 0
+		}
 	}
-	return qp.SGE{Addr: mr.Addr(m.buf) + uint64(m.offset), Length: uint32(n), LKey: m.lkey}
+	m.offset += bytes
+	return segments, bytes
 }
 
 // outList is a list of messages, oldest first.
@@ -128,15 +148,14 @@ func (e *Engine) unref(m *outgoing) {
 }
 
 // endOutgoing tells the caller. With an error, the buffer is the engine's, and
-// freed when no posted request refers to it.
+// freed when no posted request refers to it; the caller of a gathered message is
+// told only then.
 func (e *Engine) endOutgoing(m *outgoing, err error) {
 	if m.state == sendEnded {
 		return
 	}
 	m.unlink()
-	m.state, m.orphan = sendEnded, err != nil
-	done := m.done
-	m.done = nil
+	m.state, m.err = sendEnded, err
 	if s := m.sock; s != nil {
 		if s.queue.head == nil {
 			e.starts.remove(&s.starts)
@@ -149,16 +168,20 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 	}
 	if m.refs == 0 {
 		e.recycleOutgoing(m)
-	}
-	if done != nil {
+	} else if done := m.done; done != nil && !m.gathers() {
+		m.done = nil
 		done(err)
 	}
 }
 
 func (e *Engine) recycleOutgoing(m *outgoing) {
-	if m.orphan {
+	if m.err != nil && m.buf != nil {
 		e.mem.Free(m.buf)
 	}
+	done, err := m.done, m.err
 	*m = outgoing{next: e.freeOut}
 	e.freeOut = m
+	if done != nil {
+		done(err)
+	}
 }

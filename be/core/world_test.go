@@ -306,7 +306,7 @@ func TestRoundRobin(t *testing.T) {
 	}
 	left := func(k *Socket) (n int) {
 		for m := k.writing.head; m != nil; m = m.next {
-			n += len(m.buf) - m.offset
+			n += m.length - m.offset
 		}
 		return n
 	}

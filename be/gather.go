@@ -1,0 +1,94 @@
+package be
+
+import (
+	"sync"
+
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// maxSendSGE is how many segments a send request of ours has at most. Every
+// device gives that many; more only makes its queue larger.
+const maxSendSGE = 30
+
+// PostGather sends the parts, one after another, as one message, without copying
+// them together. Every part is memory from the node's Alloc, or lies within it.
+//
+// done runs once, on the worker's goroutine: it must not block. Until then the
+// parts may be read, not written, and not freed; afterwards they are the
+// caller's, whatever done was told. (So an error comes a little later than that
+// of Post: when the device no longer uses the parts.) The slice of parts itself is
+// the caller's again at once. An error of PostGather itself means that nothing
+// was done, and done is not called.
+func (s *Socket) PostGather(parts [][]byte, done func(error)) error {
+	n := 0
+	for _, b := range parts {
+		n += len(b)
+	}
+	if n > s.conn.limit {
+		return tooLarge(n, s.conn.limit)
+	}
+	if s.ended.Load() {
+		return s.err
+	}
+	g := newGathering()
+	for _, b := range parts {
+		if len(b) > 0 && !g.add(s.conn.n.mem, b) {
+			g.recycle()
+			return ErrNotRegistered
+		}
+	}
+	g.user = done
+	if !s.conn.w.submit(&command{kind: cmdGather, sock: s, list: g.list, done: g.done}) {
+		g.recycle()
+		return ErrClosed
+	}
+	return nil
+}
+
+// gathering is the list of segments of one PostGather.
+type gathering struct {
+	list []qp.SGE
+	done func(error) // finish
+	user func(error)
+}
+
+var gatherings sync.Pool
+
+func newGathering() *gathering {
+	if g, ok := gatherings.Get().(*gathering); ok {
+		return g
+	}
+	g := new(gathering)
+	g.done = g.finish
+	return g
+}
+
+func (g *gathering) recycle() {
+	g.list, g.user = g.list[:0], nil
+	gatherings.Put(g)
+}
+
+func (g *gathering) finish(err error) {
+	user := g.user
+	g.recycle()
+	user(err)
+}
+
+// add appends a part, to the segment before it if the two touch.
+func (g *gathering) add(mem *memory, b []byte) bool {
+	r, err := mem.Region(b)
+	if err != nil {
+		return false
+	}
+	addr := mr.Addr(b)
+	if n := len(g.list); n > 0 {
+		last := &g.list[n-1]
+		if last.LKey == r.LKey && last.Addr+uint64(last.Length) == addr {
+			last.Length += uint32(len(b))
+			return true
+		}
+	}
+	g.list = append(g.list, qp.SGE{Addr: addr, Length: uint32(len(b)), LKey: r.LKey})
+	return true
+}
