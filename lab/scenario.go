@@ -35,6 +35,11 @@ var scenarios = []scenario{
 	{"bebench write-imm bw", bebench(18615, "-n 500 -s 4097 -e", "write-imm", "bw")},
 	{"bebench read bw", bebench(18616, "-n 500 -s 65536", "read", "bw")},
 	{"bebench atomic lat", bebench(18617, "-n 500", "atomic", "lat")},
+	{"bebench msg bw", bebench(18621, "-n 500", "msg", "bw")},
+	{"bebench msg lat", bebench(18622, "-n 500 -s 1000", "msg", "lat")},
+	{"bebench msg bw, 16 sockets", bebench(18623, "-n 100 -s 100000 --sockets 16 -b", "msg", "bw")},
+	{"bebench ps inference", bebench(18624, "-n 200", "ps")},
+	{"bebench ps training", bebench(18625, "-n 200 --workload training", "ps")},
 }
 
 // bebench is a server for one test and its client, which verifies all data.
