@@ -2,10 +2,17 @@ package main
 
 import (
 	"context"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // clean keeps the tester's own environment out of a test.
@@ -85,6 +92,42 @@ func TestNeedSaysWhatToInstall(t *testing.T) {
 	}
 	if err := need(context.Background(), []tool{{os.Args[0], "go"}}); err != nil {
 		t.Errorf("nothing missing: %v", err)
+	}
+}
+
+// Every package with tests for a device is a suite, once: the tests of one left out
+// would run nowhere.
+func TestSuitesComplete(t *testing.T) {
+	var found []string
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && path != ".." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "judge") { // the judge knows the mark only
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+		if err != nil {
+			return err
+		}
+		for _, i := range f.Imports {
+			if i.Path.Value == strconv.Quote(testdev) {
+				rel, _ := filepath.Rel("..", filepath.Dir(path))
+				found = append(found, "./"+filepath.ToSlash(rel))
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(found)
+	listed := slices.Sorted(slices.Values(suites))
+	if diff := cmp.Diff(slices.Compact(found), listed); diff != "" {
+		t.Errorf("packages with tests for a device, and suites:\n%s", diff)
 	}
 }
 

@@ -22,7 +22,6 @@ var suites = []string{
 	"./bemalloc",
 	"./provider",
 	"./provider/rxe",
-	"./uverbs",
 }
 
 const (
