@@ -80,6 +80,7 @@ func (c *conn) Incoming(cs *core.Socket, listener uint32, service string) (core.
 	cs.User = s
 	close(s.opened)
 	if !l.offer(s) {
+		c.n.untrack(s)
 		return core.Refusal{Reason: wire.ReasonBusy, Text: "the accept queue is full"}, false
 	}
 	return core.Refusal{}, true

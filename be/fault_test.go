@@ -1,11 +1,13 @@
 package be_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -16,6 +18,7 @@ import (
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim"
+	"github.com/byteexpress/byteexpress/sim/nic"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -125,7 +128,11 @@ func TestFaults(t *testing.T) {
 		{"own NIC removed", func(p *pair, x *proxy) { p.devs[1].Remove() }, nil, []error{verbs.ErrDeviceLost}},
 		{"peer's NIC removed", func(p *pair, x *proxy) { p.devs[0].Remove() }, nil, []error{cq.RetryExceededError, be.ErrPeerLost}},
 		{"port down and up", func(p *pair, x *proxy) { p.devs[1].SetPortState(1, verbs.PortDown) },
-			func(p *pair) { p.devs[1].SetPortState(1, verbs.PortActive) }, nil},
+			func(p *pair) {
+				// Its GID has moved to another index meanwhile (case C17).
+				p.devs[1].SetGIDs(1, []nic.GID{{}, {}, {}, {GIDEntry: verbs.GIDEntry{GID: verbs.GID{10: 0xff, 11: 0xff, 12: 10, 13: 7, 14: 7, 15: 7}, Type: verbs.GIDRoCEv2}}})
+				p.devs[1].SetPortState(1, verbs.PortActive)
+			}, nil},
 		{"peer closes", func(p *pair, x *proxy) { p.nodes[0].Close() }, nil, []error{be.ErrPeerClosed, be.ErrPeerLost}},
 	} {
 		t.Run(tt.desc, func(t *testing.T) {
@@ -309,9 +316,31 @@ func TestSendCompletionsLate(t *testing.T) {
 	}
 }
 
+// count gives the number of entries of a directory, or of lines of a file.
+func count(t *testing.T, path string) int {
+	if runtime.GOOS != "linux" {
+		return 0
+	}
+	if b, err := os.ReadFile(path); err == nil {
+		return bytes.Count(b, []byte("\n"))
+	}
+	l, err := os.ReadDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(l)
+}
+
+// TestNothingLeftBehind opens and closes nodes with traffic: goroutines, file
+// descriptors, mappings and registered memory are as before.
 func TestNothingLeftBehind(t *testing.T) {
 	before := runtime.NumGoroutine()
-	for range 3 {
+	var fds, maps int
+	for i := range 6 {
+		if i == 3 { // the runtime has what it needs
+			runtime.GC()
+			fds, maps = count(t, "/proc/self/fd"), count(t, "/proc/self/maps")
+		}
 		p := newPair(t, be.Config{})
 		server, client := p.connect(t, "x")
 		b := alloc(t, p.nodes[1], 1<<20, 1)
@@ -326,10 +355,15 @@ func TestNothingLeftBehind(t *testing.T) {
 			}
 		}
 		for _, d := range p.devs {
-			if d.Locked() > 1<<22 {
+			if d.Locked() != 0 {
 				t.Errorf("%d bytes are still registered", d.Locked())
 			}
 		}
 	}
 	eventually(t, "goroutines end", func() bool { return runtime.NumGoroutine() <= before })
+	eventually(t, "descriptors are closed", func() bool { return count(t, "/proc/self/fd") <= fds })
+	// The heap may take a mapping or two for itself, a node would take more.
+	if n := count(t, "/proc/self/maps"); n > maps+4 {
+		t.Errorf("%d mappings, %d before three more nodes", n, maps)
+	}
 }

@@ -205,7 +205,8 @@ func (n *Node) closedErr(s *Socket) error {
 
 // Close ends the node: what was queued is sent for at most Linger, each peer
 // hears a goodbye, and everything is given back to the device. Buffers that the
-// application still holds make it fail; Close again after freeing them.
+// application still holds make it fail; Close again after freeing them. It waits
+// for the worker, so it must not be called from a callback.
 func (n *Node) Close() error {
 	n.closeMu.Lock()
 	defer n.closeMu.Unlock()
