@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -103,7 +104,10 @@ func (b *bootstrap) bringUp(dialer bool) error {
 	if err := p.ToInit(b.q); err != nil {
 		return b.fail(err)
 	}
-	c := &conn{n: n, w: n.worker, tcp: b.attempt.tcp, peer: b.their.Incarnation, addr: b.addr, limit: a.message}
+	c := &conn{n: n, w: n.worker, tcp: b.attempt.tcp, peer: b.their.Incarnation, addr: b.addr, limit: a.message, born: time.Now()}
+	if dialer {
+		c.dialed = b.addr
+	}
 	w := n.worker
 	if !w.call(func() { c.index, _ = w.reserve() }) {
 		return b.fail(ErrClosed)

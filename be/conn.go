@@ -4,6 +4,7 @@ import (
 	"io"
 	"net"
 	"sync/atomic"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -21,6 +22,9 @@ type conn struct {
 	peer  incarnation
 	addr  string // of the peer, for errors
 	limit int    // bytes a message
+
+	dialed string    // the address that we dialed; empty: the peer did
+	born   time.Time // when the engine came up
 
 	index   int  // in the worker; -1: removed
 	dirty   bool // the worker's
@@ -100,8 +104,11 @@ func (c *conn) Closed(cs *core.Socket, err error) {
 
 // Failed takes the engine out of the table of peers, so that the next dial makes
 // a new one, and lets the peer know by the end of the liveness line.
-func (c *conn) Failed(*core.Engine, error) {
+func (c *conn) Failed(_ *core.Engine, cause error) {
 	c.dead.Store(true)
+	if !errors.Is(cause, ErrClosed) && !errors.Is(cause, ErrPeerClosed) {
+		c.n.noteFailure(c)
+	}
 	c.n.forget(c)
 	c.tcp.Close()
 }

@@ -89,6 +89,8 @@ func (n *Node) fly(addr string, f *flight) {
 	defer n.wg.Done()
 	ctx, cancel := context.WithTimeout(n.life, 8*n.cfg.StepTimeout)
 	defer cancel()
+	f.boot.enter("wait before the engine is rebuilt")
+	n.awaitRebuild(ctx, addr)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		f.route, f.err = n.connect(ctx, addr, f.boot)
 		if !errors.Is(f.err, errExists) {
@@ -102,12 +104,9 @@ func (n *Node) fly(addr string, f *flight) {
 			break
 		}
 		f.boot.enter("wait for the engine that the peer has")
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			f.err = f.boot.fail(errExists)
-		}
+		waitFor(ctx.Done(), pause)
 		if ctx.Err() != nil {
+			f.err = f.boot.fail(errExists)
 			break
 		}
 	}
@@ -221,8 +220,8 @@ func (c *conn) open(ctx context.Context, listener uint32, service string) (*Sock
 	}
 }
 
-// pause waits for d or until stop is closed.
-func pause(stop <-chan struct{}, d time.Duration) {
+// waitFor waits for d or until stop is closed.
+func waitFor(stop <-chan struct{}, d time.Duration) {
 	select {
 	case <-stop:
 	case <-time.After(d):

@@ -127,7 +127,7 @@ func (l *Listener) serve() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			pause(l.done, lastPause) // out of descriptors, for one: the next may work
+			waitFor(l.done, lastPause) // out of descriptors, for one: the next may work
 			continue
 		}
 		select {

@@ -48,6 +48,7 @@ type Node struct {
 	peers        map[incarnation]*peer
 	routes       map[string]route
 	flights      map[string]*flight
+	rebuilds     map[string]*rebuild
 	listeners    map[uint32]*Listener
 	lastListener uint32
 	sockets      map[*Socket]struct{}
@@ -67,7 +68,7 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		ctx: ctx, cfg: cfg, device: ctx.Info().Name, id: newIncarnation(), start: time.Now(), peers: map[incarnation]*peer{}, routes: map[string]route{},
-		flights: map[string]*flight{}, listeners: map[uint32]*Listener{}, sockets: map[*Socket]struct{}{},
+		flights: map[string]*flight{}, rebuilds: map[string]*rebuild{}, listeners: map[uint32]*Listener{}, sockets: map[*Socket]struct{}{},
 	}
 	attr, err := ctx.Attr()
 	if err != nil {

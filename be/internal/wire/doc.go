@@ -1,7 +1,39 @@
 // Package wire is the encoding of ByteExpress control messages: what one engine
 // SENDs into the posted receives of its peer.
 //
-// Each message is a 16-byte header and a body whose layout follows from the
+// Each message is a 16-byte [Header] and a body whose layout follows from the
 // header's type. All integers are little-endian. Decoders take bytes of a peer:
 // they never panic, and their errors name the field.
+//
+//	type           body                                  meaning
+//	OPEN           listener u32, service                 make a socket
+//	ACCEPT         -                                     it is made
+//	REFUSE         reason u32, text                      it is not
+//	DATA           payload up to the eager limit         a small message, whole
+//	RTS            length u64                            a large message wants to be sent
+//	CTS            transfer u32, address u64, rkey u32   write it there
+//	FIN            transfer u32, status u32              get mode: it was read
+//	REJECT         reason u32                            the message of this sequence is not taken
+//	CANCEL         -                                     the sender gives it up; after its last WRITE
+//	CREDIT         -                                     only carries granted
+//	PING, PONG     nonce u64                             is the peer there
+//	CLOSE, CLOSED  reason u32                            end of a socket
+//	GOAWAY         last socket u32, reason u32           orderly end of the engine
+//	SOCKET_CREDIT  -                                     sequence: messages that the application took
+//
+// Granted, in every header, is how many receives its sender ever posted (mod
+// 2^32); a SEND or WRITE_WITH_IMM uses one up. The last credit is kept for
+// CREDIT.
+//
+// A socket's messages, small or large, are numbered from 0. The sender stays
+// within the receiver's backlog: messages begun less those that SOCKET_CREDIT
+// counts. So a socket that nobody reads holds a bounded number of receive
+// buffers, and stops nobody else.
+//
+// A large message is RTS, CTS, WRITEs of one fragment each, and a last
+// WRITE_WITH_IMM whose immediate is the transfer of the CTS: the receiver's slot
+// and its generation.
+//
+// After CLOSE its sender sends nothing more on that socket; CLOSED answers it,
+// after the answering side's last WRITE, and frees the number.
 package wire

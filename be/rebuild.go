@@ -1,0 +1,66 @@
+package be
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Engines that fail soon after they came up are rebuilt ever more slowly: a fault
+// that comes back with each message must not make two nodes connect without end.
+const (
+	firstRebuild = 5 * time.Millisecond
+	lastRebuild  = time.Second
+	// soundAge is how long an engine must have lived for its failure to count as
+	// the first.
+	soundAge = 2 * time.Second
+)
+
+// rebuild is what a node remembers of the engines to one address.
+type rebuild struct {
+	failures int // in a row, each soon after the engine came up
+	until    time.Time
+}
+
+// failed counts the failure of an engine that lived for age, and says how long to
+// wait before the next: doubling, capped, and half of it drawn by unit in [0, 1).
+func (r *rebuild) failed(age time.Duration, unit float64) time.Duration {
+	if age >= soundAge {
+		r.failures = 0
+	}
+	r.failures++
+	d := lastRebuild
+	if shift := r.failures - 1; shift < 16 {
+		d = min(firstRebuild<<shift, lastRebuild)
+	}
+	return d/2 + time.Duration(unit*float64(d/2))
+}
+
+// noteFailure remembers the failure of an engine that we dialed.
+func (n *Node) noteFailure(c *conn) {
+	if c.dialed == "" {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	r := n.rebuilds[c.dialed]
+	if r == nil {
+		r = new(rebuild)
+		n.rebuilds[c.dialed] = r
+	}
+	now := time.Now()
+	r.until = now.Add(r.failed(now.Sub(c.born), rand.Float64()))
+}
+
+// awaitRebuild waits until an engine to the address may be brought up again.
+func (n *Node) awaitRebuild(ctx context.Context, addr string) {
+	n.mu.Lock()
+	wait := time.Duration(0)
+	if r := n.rebuilds[addr]; r != nil {
+		wait = time.Until(r.until)
+	}
+	n.mu.Unlock()
+	if wait > 0 {
+		waitFor(ctx.Done(), wait)
+	}
+}
