@@ -166,7 +166,7 @@ func TestHammer(t *testing.T) {
 		{name: "lossy", cfg: sim.Config{Segment: true}, set: sim.Faults{Drop: 0.002, Duplicate: 0.01, Delay: 0.01, Corrupt: 0.001, MaxDelay: 200 * time.Microsecond}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			rounds := 1000
+			rounds := 500
 			if testing.Short() || c.set.Drop > 0 {
 				rounds = 100
 			}
@@ -285,7 +285,7 @@ func TestNoDoorbellIsLost(t *testing.T) {
 				senders[i], receivers[i] = newEnd(t, devs[c.devices[i]], &o), newEnd(t, devs[2], &o)
 				connect(senders[i], receivers[i])
 			}
-			const rounds = 3000
+			const rounds = 1000
 			var at atomic.Int64 // senders that are ready, in all rounds
 			var wg sync.WaitGroup
 			for i, e := range senders {

@@ -98,6 +98,10 @@ func TestOverflow(t *testing.T) {
 	for range 5 {
 		a.send(w)
 	}
+	events := a.events(2)
+	if events[0].Type != verbs.EventCQError || events[0].CQ != a.cq || events[1].Type != verbs.EventQPFatal || events[1].QP != a.qp.Num() {
+		t.Errorf("events %v", events)
+	}
 	if n, err := a.cq.Poll(a.got[:]); n != 4 || err != nil {
 		t.Fatalf("poll: %d, %v", n, err)
 	}
@@ -106,10 +110,6 @@ func TestOverflow(t *testing.T) {
 	}
 	if err := a.cq.Arm(false); !errors.Is(err, cq.ErrOverflow) {
 		t.Errorf("arm: %v", err)
-	}
-	events := a.events(2)
-	if events[0].Type != verbs.EventCQError || events[0].CQ != a.cq || events[1].Type != verbs.EventQPFatal || events[1].QP != a.qp.Num() {
-		t.Errorf("events %v", events)
 	}
 	if s := must[qp.Attr](t)(a.qp.Query()).State; s != qp.Err {
 		t.Errorf("the queue pair is in %v", s)

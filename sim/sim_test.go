@@ -139,6 +139,7 @@ func newPair(t testing.TB, cfg sim.Config, o options) (a, b *end, f *sim.Fabric)
 	t.Helper()
 	o.fill()
 	f = sim.NewFabric(cfg)
+	f.SetShare(time.Hour) // what a doorbell leads to is done when it returns
 	a = newEnd(t, must[*sim.Device](t)(f.NewDevice("a", o.devA)), &o)
 	b = newEnd(t, must[*sim.Device](t)(f.NewDevice("b", o.devB)), &o)
 	b.path.SendPSN = 0x123456
