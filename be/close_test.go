@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/byteexpress/byteexpress/be"
 )
@@ -217,5 +218,53 @@ func TestMessageOf2GiBIsRefused(t *testing.T) {
 	_, err := p.nodes[0].Alloc(1 << 31)
 	if !errors.Is(err, be.ErrTooLarge) || !strings.Contains(err.Error(), "2147483648") || !strings.Contains(err.Error(), "2147483647") {
 		t.Errorf("2^31 bytes: %v", err)
+	}
+}
+
+// TestCloseDuringDials closes nodes while others dial them and are dialed: no
+// call hangs, and nothing is left.
+func TestCloseDuringDials(t *testing.T) {
+	for round := range 10 {
+		p := newPair(t, be.Config{Linger: 100 * time.Millisecond, StepTimeout: 2 * time.Second})
+		other, err := p.nodes[1].Listen("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := limit(t)
+		var wg sync.WaitGroup
+		for i, l := range []*be.Listener{other, p.listener} {
+			for range 4 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						s, err := p.nodes[i].Dial(ctx, l.Addr().String(), "x")
+						if errors.Is(err, be.ErrClosed) {
+							return
+						}
+						if err == nil {
+							s.Close()
+						}
+					}
+				})
+			}
+			wg.Go(func() {
+				for {
+					if _, err := l.Accept(ctx); err != nil {
+						return
+					}
+				}
+			})
+		}
+		time.Sleep(time.Duration(round) * 3 * time.Millisecond)
+		for _, n := range p.nodes {
+			wg.Go(func() {
+				if err := n.Close(); err != nil {
+					t.Errorf("round %d: %v", round, err)
+				}
+			})
+		}
+		wg.Wait()
+		if ctx.Err() != nil {
+			t.Fatalf("round %d: a call hung", round)
+		}
 	}
 }

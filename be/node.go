@@ -224,7 +224,7 @@ func (n *Node) Close() error {
 		n.end() // bootstraps and the event watcher
 		w := n.worker
 		w.submit(&command{kind: cmdCall, call: func() {
-			w.quit = true
+			w.leaving = true
 			for _, c := range w.conns {
 				if c != nil {
 					c.e.Goodbye(w.now + n.cfg.Linger)
@@ -232,8 +232,8 @@ func (n *Node) Close() error {
 				}
 			}
 		}})
-		n.wg.Wait()
-		w.submit(&command{kind: cmdCall, call: func() {}})
+		n.wg.Wait() // bootstraps, watchers and engines
+		w.submit(&command{kind: cmdCall, call: func() { w.quit = true }})
 		<-w.done
 		n.finalStats = n.gather()
 		n.mu.Lock()

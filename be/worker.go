@@ -44,13 +44,13 @@ type worker struct {
 	now      time.Duration
 	conns    []*conn // by index; nil: free
 	free     []int
-	live     int
 	dirty    []*conn // touched in this round
 	lost     []*conn // whose liveness line ended
 	next     time.Duration
 	timer    *time.Timer
 	timerAt  time.Duration
-	quit     bool
+	leaving  bool // the node closes: no new engines
+	quit     bool // nothing is left to drive
 	deviceUp bool
 	wcs      [pollBatch]cq.Completion
 	ended    core.Stats
@@ -106,7 +106,7 @@ func (w *worker) run() {
 	for {
 		w.now = time.Since(w.n.start)
 		busy := w.ring.run(commandBatch, w.execute) > 0
-		if w.quit && w.live == 0 {
+		if w.quit {
 			break
 		}
 		if w.poll() {
@@ -307,8 +307,10 @@ func (w *worker) reserve() (int, bool) {
 // add starts to drive a connection's engine.
 func (w *worker) add(c *conn) {
 	w.conns[c.index] = c
-	w.live++
 	w.touch(c)
+	if w.leaving {
+		c.e.Fail(w.now, ErrClosed)
+	}
 }
 
 // remove forgets a connection that is down.
@@ -318,5 +320,4 @@ func (w *worker) remove(c *conn) {
 	w.conns[c.index] = nil
 	w.free = append(w.free, c.index)
 	c.index = -1
-	w.live--
 }

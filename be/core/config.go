@@ -28,10 +28,6 @@ type Config struct {
 	PeerTimeout  time.Duration // silence after which it is given up; 0: never
 	DrainTimeout time.Duration // how long a failed queue pair may take to flush
 	Linger       time.Duration // how long a closing socket may go on sending
-
-	// NoReserve gives up the last credit, which is kept for CREDIT. It exists for
-	// tests that show what the reserve is for.
-	NoReserve bool
 }
 
 // Memory is where buffers come from: registered, and known to the queue pair's

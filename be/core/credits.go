@@ -25,7 +25,8 @@ type Credits struct {
 }
 
 // NewCredits starts an account: both sides posted their depth before either was
-// ready, and told so in the hello.
+// ready, and told so in the hello. Without the reserve two sides can starve each
+// other; a test shows how.
 func NewCredits(peerDepth, ownDepth int, withReserve bool) Credits {
 	c := Credits{granted: Count(peerDepth), limit: int32(peerDepth), posted: Count(ownDepth)}
 	if withReserve {

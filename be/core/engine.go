@@ -77,7 +77,7 @@ type Engine struct {
 func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, qp: q, mem: mem, quota: quota, h: h,
-		credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, !cfg.NoReserve), window: NewWindow(cfg.Window), transfers: transfers{free: -1},
+		credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, true), window: NewWindow(cfg.Window), transfers: transfers{free: -1},
 		drainBy: Never, retryAt: Never, leaveBy: Never, flushBy: Never,
 	}
 	var keys [2]qp.SGE
