@@ -2,6 +2,10 @@ package bemalloc
 
 import "sync/atomic"
 
+// cacheClasses is numClasses rounded up to a power of two, so that a mask bounds
+// an index.
+const cacheClasses = 64
+
 // cache holds a magazine for each class: a stack of free objects. It belongs to a
 // Heap, to a P, or to a shard, which says who may call its methods. The methods
 // are allowed in a pinned section: they load and store, and nothing else.
@@ -9,8 +13,8 @@ import "sync/atomic"
 // The counts of all magazines lie together, apart from the objects, so that the
 // hot ones share few cache lines.
 type cache struct {
-	mag [numClasses]magazine
-	obj [numClasses * magazineSlots]uint32
+	mag [cacheClasses]magazine
+	obj [cacheClasses * magazineSlots]uint32
 
 	wanted atomic.Bool // a flush is wanted of the owner
 }
@@ -22,7 +26,7 @@ type magazine struct {
 }
 
 // slot gives the index in obj of a magazine's i-th object, i below magazineSlots.
-func slot(class, i uint) uint { return (class*magazineSlots + i) % (numClasses * magazineSlots) }
+func slot(class, i uint) uint { return (class*magazineSlots + i) % (cacheClasses * magazineSlots) }
 
 // noCache is the cache of a P that has none yet: always empty and full.
 var noCache cache
@@ -36,7 +40,7 @@ func newCache() *cache {
 // open lets the magazines fill.
 func (c *cache) open() {
 	c.wanted.Store(false)
-	for i := range c.mag {
+	for i := range classes {
 		atomic.StoreUint32(&c.mag[i].limit, classes[i].cap)
 	}
 }
@@ -52,7 +56,7 @@ func (c *cache) wantFlush() {
 
 // pop takes an object of a class.
 func (c *cache) pop(class uint32) (obj uint32, ok bool) {
-	k := uint(class) % numClasses
+	k := uint(class) % cacheClasses
 	n := uint(c.mag[k].n)
 	if n == 0 {
 		return 0, false
@@ -63,7 +67,7 @@ func (c *cache) pop(class uint32) (obj uint32, ok bool) {
 
 // push puts an object, unless the magazine is full or has the object on top.
 func (c *cache) push(class, obj uint32) bool {
-	k := uint(class) % numClasses
+	k := uint(class) % cacheClasses
 	n := uint(c.mag[k].n)
 	if n >= uint(load(&c.mag[k].limit)) || n > 0 && c.obj[slot(k, n-1)] == obj {
 		return false
@@ -80,7 +84,7 @@ func (c *cache) objects(class uint32) []uint32 {
 
 // stock puts objects as far as they fit and returns how many.
 func (c *cache) stock(class uint32, objs []uint32) int {
-	m := &c.mag[class%numClasses]
+	m := &c.mag[class%cacheClasses]
 	n, room := m.n, load(&m.limit)
 	if n >= room {
 		return 0
@@ -94,7 +98,7 @@ func (c *cache) stock(class uint32, objs []uint32) int {
 // returns how many objects buf holds; obj is among them when the magazine takes
 // none. twice tells that obj is on top already.
 func (c *cache) spill(class, obj uint32, buf *[batchMax]uint32) (k int, twice bool) {
-	m, all := &c.mag[class%numClasses], c.objects(class)
+	m, all := &c.mag[class%cacheClasses], c.objects(class)
 	n, limit := m.n, load(&m.limit)
 	if n > 0 && all[n-1] == obj {
 		return 0, true

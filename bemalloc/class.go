@@ -2,13 +2,19 @@ package bemalloc
 
 import "math/bits"
 
-// Size classes: steps of 64 bytes to 512, then four classes per doubling to
-// 32 KiB, so that an object is at most 25 % larger than asked for (or 63 bytes).
+// Size classes: steps of 64 bytes to 512, then four per doubling to 32 KiB. An
+// object is at most 27 % larger than asked for (or 63 bytes).
+//
+// Sizes above 512 are odd multiples of 64, as large as the number of objects in
+// their span allows. Objects that start at multiples of a power of two would put
+// their first lines, which are touched most, into a fraction of the cache's sets.
+// The powers of two, which only aligned requests need, are classes of their own
+// behind the others.
 const (
-	numClasses  = 32
-	classMask   = numClasses - 1
-	linearTop   = 512
-	linearSteps = linearTop / objAlign
+	linearClasses  = 8  // 64 to 512
+	plainClasses   = 33 // those that requests without alignment use; the last is maxSmall
+	alignedClasses = 5  // 1 KiB to 16 KiB
+	numClasses     = plainClasses + alignedClasses
 
 	magazineSlots = 128                 // most objects that a magazine holds
 	magazineMin   = 8                   // fewest, whatever their size
@@ -36,18 +42,8 @@ var (
 )
 
 func buildClasses() (t [numClasses]classInfo) {
-	for c := range t {
-		size := uint32(c+1) * objAlign
-		if c >= linearSteps {
-			k := uint32(c - linearSteps)
-			base := uint32(linearTop) << (k / 4)
-			size = base + base/4*(k%4+1)
-		}
-		// The fewest units that waste at most 1/16.
-		units := uint32(1)
-		for units < 4 && (units*unitSize%size)*16 > units*unitSize {
-			units *= 2
-		}
+	c := 0
+	add := func(units, size uint32) {
 		n := units * unitSize / size
 		t[c] = classInfo{
 			magic: ^uint64(0)/uint64(size) + 1,
@@ -57,11 +53,38 @@ func buildClasses() (t [numClasses]classInfo) {
 			nobj:  n,
 			cap:   min(max(magazineBytes/size, magazineMin), magazineSlots),
 		}
+		c++
+	}
+	for i := range uint32(linearClasses) {
+		add(spanUnits((i+1)*objAlign), (i+1)*objAlign)
+	}
+	add(1, 9*objAlign)
+	for base := uint32(linearClasses * objAlign); base < maxSmall; base *= 2 {
+		for quarter := uint32(1); quarter <= 4 && base+base/4*quarter < maxSmall; quarter++ {
+			size := (base+base/4*quarter)/objAlign | 1 // in lines, odd
+			units := spanUnits(size * objAlign)
+			n := units * unitSize / (size * objAlign)
+			largest := units*unitSize/objAlign/n - 1 | 1
+			add(units, max(size, largest)*objAlign)
+		}
+	}
+	add(4, maxSmall)
+	for size := uint32(1 << 10); size < maxSmall; size *= 2 {
+		add(1, size)
 	}
 	return t
 }
 
-// buildClassIndex maps ceil(n / 64) to the class of n bytes.
+// spanUnits gives the fewest units, 1, 2 or 4, whose span wastes at most 1/16.
+func spanUnits(size uint32) uint32 {
+	units := uint32(1)
+	for units < 4 && units*unitSize%size*16 > units*unitSize {
+		units *= 2
+	}
+	return units
+}
+
+// buildClassIndex maps ceil(n / 64) to the plain class of n bytes.
 func buildClassIndex() (t [maxSmall/objAlign + 1]uint8) {
 	c := 0
 	for i := range t {
@@ -77,14 +100,24 @@ func buildClassIndex() (t [maxSmall/objAlign + 1]uint8) {
 func classFor(n uint) uint32 { return uint32(classIndex[(n+objAlign-1)>>objShift]) }
 
 // classAligned gives the smallest class for n bytes whose objects all start on a
-// multiple of align, a power of two up to maxSmall. Spans start on units, so an
-// object is aligned when its size is.
+// multiple of align, n and align (a power of two) at most maxSmall. Spans start on
+// units, so an object is aligned when its size is.
 func classAligned(n, align uint) uint32 {
 	c := classFor(n)
-	for uint(classes[c].size)&(align-1) != 0 {
-		c++
+	if align <= objAlign {
+		return c
 	}
-	return c
+	for ; c < linearClasses; c++ {
+		if uint(classes[c].size)&(align-1) == 0 {
+			return c
+		}
+	}
+	const least = 10 // log2 of the smallest power of two
+	log := uint32(max(bits.Len(max(n, align)-1), least))
+	if log-least >= alignedClasses {
+		return plainClasses - 1
+	}
+	return plainClasses + log - least
 }
 
 // locate splits an offset within a span into the object's number and the offset

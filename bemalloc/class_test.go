@@ -6,13 +6,16 @@ func TestClasses(t *testing.T) {
 	last := uint32(0)
 	for c := range classes {
 		ci := classes[c]
-		if ci.size <= last || ci.size%objAlign != 0 {
+		if c < plainClasses && (ci.size <= last || ci.size%objAlign != 0) {
 			t.Errorf("class %d: size %d after %d", c, ci.size, last)
 		}
-		if last >= linearTop && ci.size > last+last/4 {
-			t.Errorf("class %d: size %d is more than 25%% over %d", c, ci.size, last)
+		if c >= linearClasses && c < plainClasses && (float64(ci.size) > 1.27*float64(last+1) || ci.size/objAlign%2 == 0 && ci.size != maxSmall) {
+			t.Errorf("class %d: size %d after %d", c, ci.size, last)
 		}
-		if ci.nobj > spanObjects || ci.nobj*ci.size != ci.limit {
+		if c >= plainClasses && ci.size != 1<<10<<(c-plainClasses) {
+			t.Errorf("class %d: size %d", c, ci.size)
+		}
+		if ci.nobj == 0 || ci.nobj > spanObjects || ci.nobj*ci.size != ci.limit || ci.limit > ci.units*unitSize {
 			t.Errorf("class %d: %d objects, %d bytes of them", c, ci.nobj, ci.limit)
 		}
 		if waste := ci.units*unitSize - ci.limit; waste*16 > ci.units*unitSize {
@@ -23,7 +26,7 @@ func TestClasses(t *testing.T) {
 		}
 		last = ci.size
 	}
-	if last != maxSmall {
+	if last := classes[plainClasses-1].size; last != maxSmall {
 		t.Errorf("largest class is %d, want %d", last, maxSmall)
 	}
 }
@@ -37,7 +40,8 @@ func TestClassFor(t *testing.T) {
 	}
 	for align := uint(1); align <= maxSmall; align *= 2 {
 		for n := uint(0); n <= maxSmall; n += 61 {
-			if size := uint(classes[classAligned(n, align)].size); size < n || align > objAlign && size%align != 0 {
+			size := uint(classes[classAligned(n, align)].size)
+			if size < n || align > objAlign && (size%align != 0 || size > 1024 && size > 2*max(n, align)) {
 				t.Fatalf("classAligned(%d, %d) has objects of %d", n, align, size)
 			}
 		}

@@ -49,5 +49,8 @@ func (w unitWord) back() uint32   { return uint32(w) >> 16 }
 // within gives an offset's distance from the start of the span.
 func (w unitWord) within(off uint64) uint32 { return uint32(w)&^0xffff | uint32(off)&0xffff }
 
+// units gives the units that n bytes take, at least one.
+func units(n int) uint32 { return uint32((max(n, 1) + unitSize - 1) >> unitShift) }
+
 // roundUp rounds n up to a multiple of page, a power of two.
 func roundUp(n, page int64) int64 { return (n + page - 1) &^ (page - 1) }

@@ -256,20 +256,21 @@ func (m *model) checkStats() {
 	for _, l := range m.live {
 		off := m.p.mem.offset(l.b)
 		w := m.p.table.words[off>>unitShift]
-		owner := m.p.table.span(uint32(off >> unitShift)).owner
+		owner, bytes := m.p.table.span(uint32(off>>unitShift)).owner, int64(0)
 		switch {
 		case w.kind() == kindHead:
-			large += int64(w.runArg()) << unitShift
+			bytes = int64(w.runArg()) << unitShift
+			large += bytes
 		case w.kind() == kindOwned:
 			s := m.p.table.span(uint32(off>>unitShift) - w.back())
 			inUse[s.class]++
-			owner = s.owner
+			owner, bytes = s.owner, int64(classes[s.class].size)
 		default:
 			inUse[w.kind()-kindClass]++
 			owner = 0
 		}
 		if owner != 0 {
-			used[owner] += int64(m.p.usable(off))
+			used[owner] += bytes
 		}
 	}
 	if s.LargeBytes != large {

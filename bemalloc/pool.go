@@ -135,7 +135,7 @@ func (p *Pool) within(off uint64, n int) bool {
 	}
 	if k == kindOwned {
 		s := p.table.span(uint32(off>>unitShift) - w.back())
-		return classes[s.class&classMask].contains(w.within(off), n)
+		return classes[s.class%numClasses].contains(w.within(off), n)
 	}
 	first := off >> unitShift
 	if k == kindBody {
@@ -180,8 +180,7 @@ func (p *Pool) allocate(h *Heap, n, align int) (uint64, error) {
 func (p *Pool) allocLarge(n, align int) (uint64, error) {
 	switch {
 	case n <= blockSize:
-		units := uint32(max(n, 1)+unitSize-1) >> unitShift
-		u, err := p.allocRun(units, uint32(max(align>>unitShift, 1)), kindHead)
+		u, err := p.allocRun(units(n), uint32(max(align>>unitShift, 1)), kindHead)
 		return uint64(u) << unitShift, err
 	case uint64(n) > p.mem.size:
 		return 0, p.tooLarge(int64(n))
@@ -274,7 +273,7 @@ func (p *Pool) freeOne(h *Heap, b []byte) error {
 	}
 	u := uint32(off >> unitShift)
 	switch w := p.table.words[u]; {
-	case w.kind() == kindFreed:
+	case w.kind() == kindFreed && p.starts(off):
 		p.counters.doubleFrees.Add(1)
 		return ErrDoubleFree
 	case w.kind() == kindOwned:
@@ -343,8 +342,10 @@ func (p *Pool) starts(off uint64) bool {
 	case kindOwned:
 		s := p.table.span(uint32(off>>unitShift) - w.back())
 		return classes[s.class%numClasses].startsObject(w.within(off))
-	case kindHead, kindFreed:
+	case kindHead:
 		return off%unitSize == 0
+	case kindFreed: // what was here is forgotten
+		return off%objAlign == 0
 	}
 	return false
 }

@@ -21,7 +21,7 @@ func TestQuota(t *testing.T) {
 		for _, n := range []int{100, 1000, 30_000, 60_000, 1 << 20} {
 			bufs = append(bufs, must2(t)(h.Alloc(n-tail)))
 		}
-		if h.quota.used != 128+1024+32768+65536+1<<20 {
+		if h.quota.used != 128+1088+32768+65536+1<<20 {
 			t.Errorf("%d bytes counted", h.quota.used)
 		}
 		_, err := h.Alloc(5 << 20)

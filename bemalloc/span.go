@@ -3,7 +3,8 @@ package bemalloc
 import "math/bits"
 
 // span is the record of a run that holds objects of one class, kept at the
-// run's first unit. Guarded by the lock of its central list.
+// run's first unit. Guarded by the lock of its central list. Of a run that is a
+// large buffer it holds the owner, which does not change while that lives.
 type span struct {
 	free       [spanObjects / 64]uint64 // bit i of word w: object 64w+i is free
 	next, prev uint32                   // neighbours in the central list, as unit + 1
