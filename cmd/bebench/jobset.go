@@ -28,6 +28,7 @@ type jobSet struct {
 type job struct {
 	*psjob.Driver
 	name  string
+	only  string // if set, the one operation that is reported
 	close func() error
 }
 
@@ -45,7 +46,7 @@ func (s *jobSet) start(cfg *psjob.Config, stream []uint64, names ...string) erro
 			return errors.WithMessagef(err, "parameter server over %s", name)
 		}
 		l.Counters = counters
-		s.jobs = append(s.jobs, &job{l.Driver, name, l.Close})
+		s.jobs = append(s.jobs, &job{Driver: l.Driver, name: name, close: l.Close})
 	}
 	return nil
 }
@@ -126,7 +127,9 @@ func (s *jobSet) finish(err error) error {
 	for _, j := range s.jobs {
 		verified += j.Verified()
 		for _, sample := range j.Samples() {
-			rows = append(rows, sample.Row())
+			if j.only == "" || j.only == sample.Op {
+				rows = append(rows, sample.Row())
+			}
 		}
 	}
 	if closeErr := s.close(); err == nil {
@@ -152,7 +155,7 @@ func (s *jobSet) finish(err error) error {
 		s.explain(&rows[i])
 	}
 	if verified > 0 && err == nil {
-		s.o.printf(" verified bit by bit: %d rows fetched over each transport, every value\n", verified)
+		s.o.printf(" verified bit by bit: %d rows, every value\n", verified)
 	}
 	return err
 }

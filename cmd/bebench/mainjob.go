@@ -60,6 +60,9 @@ func (j *mainJob) run(e *env, c *cobra.Command) error {
 	if err == nil {
 		err = jobs.start(&push, psjob.Synthetic(push.Rows, push.Seed), "be", "tcp")
 	}
+	for _, job := range jobs.jobs[min(2, len(jobs.jobs)):] {
+		job.only = psjob.OpPush // its fetches check what was pushed
+	}
 	end := time.Now().Add(time.Duration(j.duration))
 	if err == nil {
 		err = profiled(j.output.profile, func() error {

@@ -184,7 +184,7 @@ func (p *psClient) connect(addrs map[string][]string, stream []uint64) error {
 			return p.cause(err)
 		}
 		d.Counters = counters
-		p.jobs.jobs = append(p.jobs.jobs, &job{d, name, d.Close})
+		p.jobs.jobs = append(p.jobs.jobs, &job{Driver: d, name: name, close: d.Close})
 	}
 	return nil
 }

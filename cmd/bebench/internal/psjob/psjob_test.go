@@ -74,9 +74,7 @@ func TestWrongValuesAreFound(t *testing.T) {
 			}
 			err = job.ReadBack(ctx)
 		} else {
-			other := cfg
-			other.Seed++
-			job.truth.cfg = &other
+			job.truth.rows[len(job.truth.rows)/2]++
 			err = job.Turn(ctx, 0)
 		}
 		if exit.Code(err) != exit.Mismatch || !strings.Contains(err.Error(), "key 0x") {
@@ -90,6 +88,31 @@ func TestWrongValuesAreFound(t *testing.T) {
 		if err := job.Close(); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// TestManyRows is for rows that are too many to be known beforehand.
+func TestManyRows(t *testing.T) {
+	cfg := small(Inference)
+	cfg.Dim, cfg.MaxBytes = 1<<16, 1<<20
+	stream := make([]uint64, 2000)
+	for i := range stream {
+		stream[i] = uint64(i)
+	}
+	tr := newTruth(&cfg, stream)
+	if tr.rows != nil {
+		t.Fatalf("%d MiB are known beforehand", len(tr.rows)>>18)
+	}
+	row := make([]float32, cfg.Dim)
+	for i := range row {
+		row[i] = ps.InitialValue(cfg.Seed, 7, i, 1)
+	}
+	if err := tr.check(7, row); err != nil {
+		t.Error(err)
+	}
+	row[cfg.Dim-1]++
+	if tr.check(7, row) == nil || tr.check(5000, row) == nil || tr.check(7, row[:5]) == nil {
+		t.Error("a wrong row passes")
 	}
 }
 
@@ -183,7 +206,7 @@ func TestCheck(t *testing.T) {
 
 func BenchmarkVerify(b *testing.B) {
 	cfg := Defaults(Inference)
-	tr := newTruth(&cfg, nil)
+	tr := newTruth(&cfg, []uint64{9})
 	row := make([]float32, cfg.Dim)
 	for i := range row {
 		row[i] = ps.InitialValue(cfg.Seed, 9, i, 1)

@@ -14,10 +14,16 @@ import (
 // Its methods may be called from any goroutine.
 type truth struct {
 	cfg    *Config
-	keys   []uint64       // training: all keys of the stream, ascending
+	keys   []uint64       // all keys of the stream, ascending
+	rows   []float32      // inference: their rows in this order, if they are not too many
 	sums   []atomic.Int64 // training: the sum of the factors pushed to each
 	factor []float32      // training: gradients of consecutive rows
+	shape  []int64        // training
 }
+
+// maxKnown bounds the memory in bytes for rows that are computed beforehand. Beyond
+// it the values are computed for each comparison.
+const maxKnown = 256 << 20
 
 // Gradients: row r of the template is factorOf(r) times the shape, whose value at
 // position i is shapeOf(i). Both are small whole numbers.
@@ -31,17 +37,28 @@ func shapeOf(i int) int64 { return int64(ps.Hash(uint64(i)+1<<40)%7) - 3 }
 const exact = 1 << 22
 
 func newTruth(cfg *Config, stream []uint64) *truth {
-	t := &truth{cfg: cfg}
+	t := &truth{cfg: cfg, keys: Distinct(stream)}
 	if cfg.Workload != Training {
+		if cfg.Verify && len(t.keys)*cfg.rowBytes() <= maxKnown {
+			t.rows = make([]float32, len(t.keys)*cfg.Dim)
+			for i, key := range t.keys {
+				for j := range cfg.Dim {
+					t.rows[i*cfg.Dim+j] = ps.InitialValue(cfg.Seed, key, j, 1)
+				}
+			}
+		}
 		return t
 	}
-	t.keys = Distinct(stream)
 	t.sums = make([]atomic.Int64, len(t.keys))
+	t.shape = make([]int64, cfg.Dim)
+	for i := range t.shape {
+		t.shape[i] = shapeOf(i)
+	}
 	rows := templateRows + cfg.MaxBytes/cfg.rowBytes() + 1
 	t.factor = make([]float32, rows*cfg.Dim)
 	for r := range rows {
 		for i := range cfg.Dim {
-			t.factor[r*cfg.Dim+i] = float32(factorOf(r) * shapeOf(i))
+			t.factor[r*cfg.Dim+i] = float32(factorOf(r) * t.shape[i])
 		}
 	}
 	return t
@@ -69,7 +86,13 @@ func (t *truth) check(key uint64, row []float32) error {
 	if len(row) != t.cfg.Dim {
 		return errors.Errorf("key %#x: a row of %d values, want %d", key, len(row), t.cfg.Dim)
 	}
-	if t.cfg.Workload != Training {
+	at, ok := slices.BinarySearch(t.keys, key)
+	switch {
+	case !ok:
+		return errors.Errorf("key %#x is not in the stream", key)
+	case t.cfg.Workload == Training:
+		return t.checkSum(key, t.sums[at].Load(), row)
+	case t.rows == nil:
 		for i, got := range row {
 			if want := ps.InitialValue(t.cfg.Seed, key, i, 1); math.Float32bits(got) != math.Float32bits(want) {
 				return wrongValue(key, i, got, want)
@@ -77,16 +100,23 @@ func (t *truth) check(key uint64, row []float32) error {
 		}
 		return nil
 	}
-	i, ok := slices.BinarySearch(t.keys, key)
-	if !ok {
-		return errors.Errorf("key %#x is not in the stream", key)
+	known := t.rows[at*t.cfg.Dim:][:len(row)]
+	for i, got := range row {
+		if math.Float32bits(got) != math.Float32bits(known[i]) {
+			return wrongValue(key, i, got, known[i])
+		}
 	}
-	sum := t.sums[i].Load()
+	return nil
+}
+
+// checkSum compares a row that was pushed to.
+func (t *truth) checkSum(key uint64, sum int64, row []float32) error {
 	if sum > exact || sum < -exact {
 		return errors.Errorf("key %#x: a sum of %d is not exact in float32: run for a shorter time", key, sum)
 	}
+	shape := t.shape[:len(row)]
 	for i, got := range row {
-		if want := float32(-sum * shapeOf(i)); math.Float32bits(got) != math.Float32bits(want) {
+		if want := float32(-sum * shape[i]); math.Float32bits(got) != math.Float32bits(want) {
 			return wrongValue(key, i, got, want)
 		}
 	}
