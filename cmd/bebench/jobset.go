@@ -61,7 +61,8 @@ func (s *jobSet) run(more func(*job) (goOn bool, atMost int)) error {
 		}
 	})()
 	for _, j := range s.jobs {
-		if err := j.Warm(s.e.hard); err != nil {
+		_, atMost := more(j)
+		if err := j.Warm(s.e.hard, atMost); err != nil {
 			return err
 		}
 	}

@@ -114,6 +114,7 @@ func (l *limits) missed(r *report.Row) error {
 
 // output writes one run's results as they come.
 type output struct {
+	e       *env
 	flags   *outputFlags
 	doc     *report.Document
 	text    io.Writer // the human-readable part
@@ -135,7 +136,7 @@ func newOutput(e *env, c *cobra.Command, hosts []string, f *outputFlags, table f
 		name = name[1:]
 	}
 	o := &output{
-		flags: f, doc: report.New(name, args(c, hosts), time.Now()), text: e.stdout, stdout: e.stdout, stderr: e.stderr,
+		e: e, flags: f, doc: report.New(name, args(c, hosts), time.Now()), text: e.stdout, stdout: e.stdout, stderr: e.stderr,
 	}
 	if f.stream || f.json == "-" {
 		o.text = io.Discard
@@ -247,6 +248,9 @@ func (o *output) finish(err error) error {
 	o.mu.Lock()
 	o.clearBar()
 	o.mu.Unlock()
+	if err != nil && o.e.soft.Err() != nil && exit.Code(err) == exit.Failed && !errors.Is(err, control.ErrInterrupted) {
+		err = fmt.Errorf("%w: %v", control.ErrInterrupted, err) // what was under way broke off
+	}
 	if err != nil {
 		o.doc.Error = err.Error()
 		o.doc.Interrupted = o.doc.Interrupted || errors.Is(err, control.ErrInterrupted)

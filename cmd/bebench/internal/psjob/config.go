@@ -47,7 +47,7 @@ type Config struct {
 func Defaults(w Workload) Config {
 	c := Config{
 		Workload: w, Shards: 4, Workers: 2, Outstanding: 16, Dim: 256, Rows: 16384,
-		MinBytes: 1 << 10, MaxBytes: 1 << 20, SliceBytes: 64 << 20, Seed: 1, Verify: true,
+		MinBytes: 1 << 10, MaxBytes: 1 << 20, SliceBytes: 32 << 20, Seed: 1, Verify: true,
 	}
 	if w == Training {
 		c.MinBytes, c.MaxBytes = 8<<10, 48<<10

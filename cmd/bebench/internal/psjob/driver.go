@@ -215,9 +215,9 @@ func (d *Driver) ReadBack(ctx context.Context) error {
 }
 
 // Warm runs one turn whose measurements are forgotten: memory is registered and
-// touched for the first time there.
-func (d *Driver) Warm(ctx context.Context) error {
-	err := d.Turn(ctx, 0)
+// touched for the first time there. atMost is as for Turn.
+func (d *Driver) Warm(ctx context.Context, atMost int) error {
+	err := d.Turn(ctx, atMost)
 	d.sums = map[string]*sum{}
 	return err
 }
