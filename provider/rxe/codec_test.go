@@ -145,3 +145,55 @@ func BenchmarkReadCompletion(b *testing.B) {
 		i = q.mask.Next(i)
 	}
 }
+
+// readSend is the inverse of putSend. It refuses an element that does not hold what it says.
+func readSend(e []byte) (w qp.SendWR, ok bool) {
+	if len(e) < minSendElem {
+		return w, false
+	}
+	w = qp.SendWR{ID: sendWRWRID.Get(e), Opcode: qp.Opcode(sendWROpcode.Get(e)), Flags: qp.SendFlags(sendWRSendFlags.Get(e))}
+	if w.Opcode.HasImm() {
+		w.Imm = sendWRImmData.Get(e)
+	}
+	switch {
+	case w.Opcode == qp.Write || w.Opcode == qp.WriteWithImm || w.Opcode == qp.Read:
+		w.RemoteAddr, w.RKey = sendWRRdmaRemoteAddr.Get(e), mr.RKey(sendWRRdmaRkey.Get(e))
+	case w.Opcode.IsAtomic():
+		w.RemoteAddr, w.RKey, w.CompareAdd = sendWRAtomicRemoteAddr.Get(e), mr.RKey(sendWRAtomicRkey.Get(e)), sendWRCompareAdd.Get(e)
+		if w.Opcode == qp.CompareSwap {
+			w.Swap = sendWRSwap.Get(e)
+		}
+	}
+	d, rest := sendWQEDma.In(e), e[minSendElem:]
+	if w.Flags&qp.Inline != 0 {
+		n := dmaLength.Get(d)
+		if uint64(n) > uint64(len(rest)) {
+			return w, false
+		}
+		w.Inline = rest[:n]
+		return w, true
+	}
+	w.SGEs, ok = readSGEs(rest, dmaNumSGE.Get(d))
+	return w, ok
+}
+
+func readSGEs(b []byte, n uint32) (sges []qp.SGE, ok bool) {
+	if uint64(n)*sgeSize > uint64(len(b)) {
+		return nil, false
+	}
+	for range n {
+		sges = append(sges, qp.SGE{Addr: sgeAddr.Get(b), Length: sgeLength.Get(b), LKey: mr.LKey(sgeLkey.Get(b))})
+		b = b[sgeSize:]
+	}
+	return sges, true
+}
+
+// readRecv is the inverse of putRecv.
+func readRecv(e []byte) (w qp.RecvWR, ok bool) {
+	if len(e) < minRecvElem {
+		return w, false
+	}
+	w.ID = recvWQEWRID.Get(e)
+	w.SGEs, ok = readSGEs(e[minRecvElem:], dmaNumSGE.Get(recvWQEDma.In(e)))
+	return w, ok
+}

@@ -11,13 +11,3 @@ func putRecv(e []byte, w *qp.RecvWR) {
 	putDMA(recvWQEDma.In(e), uint32(w.Length()), len(w.SGEs))
 	putSGEs(e[minRecvElem:], w.SGEs)
 }
-
-// readRecv is the inverse of putRecv, for tests and fakes.
-func readRecv(e []byte) (w qp.RecvWR, ok bool) {
-	if len(e) < minRecvElem {
-		return w, false
-	}
-	w.ID = recvWQEWRID.Get(e)
-	w.SGEs, ok = readSGEs(e[minRecvElem:], dmaNumSGE.Get(recvWQEDma.In(e)))
-	return w, ok
-}
