@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mmio"
@@ -20,6 +23,7 @@ import (
 // A bad rkey fails the request with the peer's reason, takes both queue pairs to
 // ERR, and flushes what the peer had posted.
 func TestBadRKey(t *testing.T) {
+	skipLossyKernel(t)
 	p := connect(t, pairConfig{})
 	p.b.recv(t, 1, p.b.sge(0, 64))
 	p.a.send(t, qp.SendWR{ID: 9, Opcode: qp.Write, Flags: qp.Signaled, SGEs: []qp.SGE{p.a.sge(0, 64)}, RemoteAddr: p.b.mr.Addr, RKey: p.b.mr.RKey ^ 0x5a5a5a})
@@ -37,6 +41,7 @@ func TestBadRKey(t *testing.T) {
 
 // Out of bounds, by one byte, at either end.
 func TestOutOfBounds(t *testing.T) {
+	skipLossyKernel(t)
 	for _, off := range []int64{-1, 64<<10 - 63} {
 		p := connect(t, pairConfig{})
 		p.a.send(t, qp.SendWR{ID: 9, Opcode: qp.Write, Flags: qp.Signaled, SGEs: []qp.SGE{p.a.sge(0, 64)}, RemoteAddr: p.b.mr.Addr + uint64(off), RKey: p.b.mr.RKey})
@@ -96,6 +101,7 @@ func TestFlush(t *testing.T) {
 // The kernel moved the queue pair to ERR unknown to software, and a receive is
 // posted then: the first error completion makes it flushed as well.
 func TestFlushOfReceivePostedUnaware(t *testing.T) {
+	skipLossyKernel(t)
 	p := connect(t, pairConfig{})
 	q := p.b.qp.(*queuePair)
 	must(t, q.pd.ctx.k.ModifyQP(q.h, &qp.Attr{State: qp.Err}, qp.MaskState)) // behind its back
@@ -285,5 +291,16 @@ func wantStatus(t *testing.T, e *end, id uint64, any ...cq.Status) {
 	}
 	if s := e.qp.State(); s != qp.Err {
 		t.Errorf("state is %v after an error", s)
+	}
+}
+
+// skipLossyKernel skips a test on kernel 5.10, whose rxe driver neither reports a
+// peer's refusal to the requester nor flushes sends that are posted in ERR.
+func skipLossyKernel(t *testing.T) {
+	t.Helper()
+	var u unix.Utsname
+	must(t, unix.Uname(&u))
+	if release := unix.ByteSliceToString(u.Release[:]); strings.HasPrefix(release, "5.10.") {
+		t.Skipf("the rxe driver of kernel %s loses error completions", release)
 	}
 }

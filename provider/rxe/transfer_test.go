@@ -197,7 +197,7 @@ func TestSelectiveSignaling(t *testing.T) {
 // A full send queue refuses the first request that does not fit, and takes it
 // after the queue has moved.
 func TestQueueFull(t *testing.T) {
-	p := connect(t, pairConfig{path: func(p *qp.Path) { p.RNRTimer = 1 }})
+	p := connect(t, pairConfig{})
 	depth := p.a.qp.Caps().SendWR
 	wrs := make([]qp.SendWR, depth+3)
 	for i := range wrs {
