@@ -330,3 +330,79 @@ func TestDialContextEndsBeforeAnswer(t *testing.T) {
 		t.Errorf("dial: %v", err)
 	}
 }
+
+func TestDialWithPortDown(t *testing.T) {
+	p := newPair(t, be.Config{})
+	p.devs[1].SetPortState(1, verbs.PortDown)
+	_, err := p.nodes[1].Dial(limit(t), p.listener.Addr().String(), "x")
+	if err == nil || !strings.Contains(err.Error(), "sim1: port 1 is DOWN: bring its link up") {
+		t.Errorf("dial: %v", err)
+	}
+	p.devs[1].SetPortState(1, verbs.PortActive)
+	p.connect(t, "up again")
+}
+
+// TestTooManyEngines: a completion queue that is spoken for refuses the next
+// engine, on either side, and names the limit.
+func TestTooManyEngines(t *testing.T) {
+	p := newPairOn(t, simDefaults, be.Config{CQEntries: 100}, be.Config{})
+	p.connect(t, "first")
+	_, third := newNode(t, p.fabric, "third", be.Config{})
+	_, err := third.Dial(limit(t), p.listener.Addr().String(), "x")
+	if !errors.Is(err, be.ErrRefused) || !strings.Contains(err.Error(), "CQEntries") {
+		t.Errorf("dial of a full node: %v", err)
+	}
+	l, err := third.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.nodes[0].Dial(limit(t), l.Addr().String(), "x"); !errors.Is(err, be.ErrEngines) || !strings.Contains(err.Error(), "CQEntries") {
+		t.Errorf("dial from a full node: %v", err)
+	}
+	// When the first engine ends, there is room again.
+	p.nodes[1].Close()
+	eventually(t, "room", func() bool { return p.nodes[0].Stats().Engines == 0 })
+	if _, err := third.Dial(limit(t), p.listener.Addr().String(), "x"); err != nil {
+		t.Errorf("dial after the engine ended: %v", err)
+	}
+}
+
+// TestListenerClosed: a socket for a listener that was closed is refused with the
+// reason, and the engine stays.
+func TestListenerClosed(t *testing.T) {
+	p := newPair(t, be.Config{})
+	p.connect(t, "first")
+	addr := p.listener.Addr().String()
+	p.listener.Close()
+	if _, err := p.nodes[1].Dial(limit(t), addr, "second"); !errors.Is(err, be.ErrRefused) || !strings.Contains(err.Error(), "listener is closed") {
+		t.Errorf("dial of a closed listener: %v", err)
+	}
+	if _, err := p.listener.Accept(limit(t)); !errors.Is(err, be.ErrClosed) {
+		t.Errorf("accept on a closed listener: %v", err)
+	}
+	if st := p.nodes[1].Stats(); st.Engines != 1 || st.Sockets != 1 {
+		t.Errorf("%d engines, %d sockets", st.Engines, st.Sockets)
+	}
+}
+
+// TestTwoListenersShareOneEngine: each socket comes out of the listener that was
+// dialed.
+func TestTwoListenersShareOneEngine(t *testing.T) {
+	p := newPair(t, be.Config{})
+	second, err := p.nodes[0].Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := limit(t)
+	for i, l := range []*be.Listener{p.listener, second, p.listener, second} {
+		name := fmt.Sprint(i)
+		if _, err := p.nodes[1].Dial(ctx, l.Addr().String(), name); err != nil {
+			t.Fatal(err)
+		}
+		s, err := l.Accept(ctx)
+		if err != nil || s.Service() != name {
+			t.Fatalf("listener %d: %v", i%2, err)
+		}
+	}
+	eventually(t, "one engine", func() bool { return p.nodes[1].Stats().Engines == 1 })
+}

@@ -1,6 +1,7 @@
 package be
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"sync/atomic"
@@ -11,6 +12,9 @@ import (
 	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/be/internal/wire"
 )
+
+// lastWords bounds the write that tells a peer why its engine failed.
+const lastWords = 10 * time.Millisecond
 
 // conn is an engine with its liveness line: the TCP connection of the bootstrap.
 // It is the engine's handler, on the worker's goroutine.
@@ -32,18 +36,20 @@ type conn struct {
 	lostErr error // the worker's
 }
 
-// watch reads the liveness line until it ends, and tells the worker.
+// watch reads the liveness line until it ends, and tells the worker. A peer whose
+// engine fails says why before it closes the line.
 func (c *conn) watch() {
 	defer c.n.wg.Done()
-	var b [1]byte
-	_, err := c.tcp.Read(b[:])
+	var last ready
+	err := readFrame(c.tcp, 0, &last)
 	switch {
 	case err == nil:
-		err = errors.Wrap(ErrProtocol, "bytes on the liveness connection after ready")
-	case errors.Is(err, io.EOF):
-		err = errors.Wrap(ErrPeerLost, "its process closed the connection without a goodbye")
+		err = fmt.Errorf("%w: its side of the engine failed: %s", ErrPeerLost, last.Error)
+	case errors.Is(err, ErrProtocol):
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = fmt.Errorf("%w: its process ended the connection without a goodbye", ErrPeerLost)
 	default:
-		err = errors.Wrapf(ErrPeerLost, "liveness connection: %v", err)
+		err = fmt.Errorf("%w: liveness connection: %w", ErrPeerLost, err)
 	}
 	c.w.submit(&command{kind: cmdCall, call: func() {
 		if c.index >= 0 {
@@ -108,6 +114,8 @@ func (c *conn) Failed(_ *core.Engine, cause error) {
 	c.dead.Store(true)
 	if !errors.Is(cause, ErrClosed) && !errors.Is(cause, ErrPeerClosed) {
 		c.n.noteFailure(c)
+		// A few bytes into an idle connection: it does not block.
+		writeFrame(c.tcp, lastWords, ready{Incarnation: c.n.id, Peer: c.peer, Error: cause.Error()})
 	}
 	c.n.forget(c)
 	c.tcp.Close()

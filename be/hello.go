@@ -106,9 +106,11 @@ func writeFrame(c net.Conn, timeout time.Duration, v any) error {
 	return stepCause(err, timeout)
 }
 
-// readFrame reads what writeFrame sent.
+// readFrame reads what writeFrame sent. A timeout of 0 is none.
 func readFrame(c net.Conn, timeout time.Duration, v any) error {
-	c.SetReadDeadline(time.Now().Add(timeout))
+	if timeout > 0 {
+		c.SetReadDeadline(time.Now().Add(timeout))
+	}
 	var prefix [4]byte
 	if _, err := io.ReadFull(c, prefix[:]); err != nil {
 		return stepCause(err, timeout)

@@ -153,8 +153,11 @@ func TestHostilePeersOverRealQueuePairs(t *testing.T) {
 			eventually(t, "engine up", func() bool { return p.nodes[0].Stats().Engines == 2 })
 			tt.do(r)
 			r.tcp.SetReadDeadline(time.Now().Add(30 * time.Second))
-			if _, err := r.tcp.Read(make([]byte, 1)); err == nil || errors.Is(err, net.ErrClosed) {
-				t.Errorf("liveness line: %v", err)
+			if last, err := readFrame(r.tcp); err != nil || last["error"] == "" {
+				t.Errorf("last words: %v %v", last, err)
+			}
+			if _, err := r.tcp.Read(make([]byte, 1)); err == nil {
+				t.Error("the liveness line is open")
 			} else if ne, ok := err.(net.Error); ok && ne.Timeout() {
 				t.Error("the engine did not end")
 			}
