@@ -41,6 +41,15 @@ type beSocket struct {
 func (s beSocket) Alloc(size int) ([]byte, error) { return s.node.Alloc(size) }
 func (s beSocket) Free(b []byte)                  { s.node.Free(b) }
 
+// PostGather sends from the node's memory only.
+func (s beSocket) PostGather(head []byte, parts [][]byte, done func(error)) error {
+	err := s.Socket.PostGather(head, parts, done)
+	if err == be.ErrNotRegistered { //nolint:errorlint // the sentinel itself, on the data path
+		return ErrNotGatherable
+	}
+	return err
+}
+
 type beListener struct {
 	l    *be.Listener
 	node *be.Node

@@ -18,6 +18,9 @@ type ServerCall struct {
 	response []byte        // the whole buffer, header first; nil: none yet
 	length   int           // bytes of response to send
 	payload  bool          // response came from Alloc
+	parts    [][]byte      // of a gathered response; nil: none
+	partsLen int           // bytes
+	release  func()        // gives parts back
 	listed   bool          // conn.queued may refer to it
 	fn       func(error)   // sent, bound once
 	next     *ServerCall   // in the line of parked calls
@@ -42,8 +45,7 @@ func (call *ServerCall) Alloc(n int) ([]byte, error) {
 	s := call.conn.server
 	if used := s.respSize.Add(int64(n)); used > s.cfg.MaxResponseBytes {
 		s.respSize.Add(-int64(n))
-		return nil, Errorf(ResourceExhausted, "response of %d bytes, %d bytes wait to be sent and at most %d may: retry later",
-			n, used-int64(n), s.cfg.MaxResponseBytes)
+		return nil, errResponses(n, used-int64(n), s.cfg.MaxResponseBytes)
 	}
 	b, err := allocBuf(call.conn.sock, n)
 	if err != nil {
@@ -54,7 +56,68 @@ func (call *ServerCall) Alloc(n int) ([]byte, error) {
 	return b.Payload(), nil
 }
 
+// Gather makes the parts, one after another, the response's payload, in place of
+// Alloc: they are sent from where they lie if the transport can do that, else
+// copied. Until release is called, once, from any goroutine, the memory must hold
+// still, and parts too. After an error release is not called.
+func (call *ServerCall) Gather(parts [][]byte, release func()) error {
+	n := 0
+	for _, b := range parts {
+		n += len(b)
+	}
+	if n > call.conn.sock.MaxMessage()-HeaderSize {
+		return Errorf(InvalidArgument, "payload of %d bytes, at most %d", n, call.conn.sock.MaxMessage()-HeaderSize)
+	}
+	call.dropResponse()
+	s := call.conn.server
+	if used := s.respSize.Add(int64(n)); used > s.cfg.MaxResponseBytes {
+		s.respSize.Add(-int64(n))
+		return errResponses(n, used-int64(n), s.cfg.MaxResponseBytes)
+	}
+	call.parts, call.partsLen, call.release = parts, n, release
+	if _, ok := call.conn.sock.(Gatherer); ok {
+		return nil
+	}
+	err := call.flatten()
+	if err != nil {
+		s.respSize.Add(-int64(n))
+		call.parts, call.partsLen, call.release = nil, 0, nil
+	}
+	return err
+}
+
+// flatten copies the parts of a gathered response into one buffer.
+func (call *ServerCall) flatten() error {
+	b, err := allocBuf(call.conn.sock, call.partsLen)
+	if err != nil {
+		return err
+	}
+	at := b.Payload()
+	for _, p := range call.parts {
+		at = at[copy(at, p):]
+	}
+	release := call.release
+	call.parts, call.release, call.partsLen = nil, nil, 0
+	release()
+	if call.response != nil { // the header alone
+		copy(b.raw, call.response)
+		call.conn.sock.Free(call.response)
+	}
+	call.response, call.length, call.payload = b.raw, len(b.raw), true
+	return nil
+}
+
+func errResponses(n int, waiting, limit int64) error {
+	return Errorf(ResourceExhausted, "response of %d bytes, %d bytes wait to be sent and at most %d may: retry later", n, waiting, limit)
+}
+
 func (call *ServerCall) dropResponse() {
+	if call.release != nil {
+		call.conn.server.respSize.Add(-int64(call.partsLen))
+		release := call.release
+		call.parts, call.release, call.partsLen = nil, nil, 0
+		release()
+	}
 	if call.response == nil {
 		return
 	}
@@ -156,7 +219,7 @@ func (call *ServerCall) reply(err error) {
 			c.abandon(call)
 			return
 		}
-		call.response, call.length = b.raw, len(b.raw)
+		call.response, call.length = b.raw, len(b.raw)+call.partsLen
 		copy(b.Payload(), message)
 	}
 	h.detail = uint32(len(message))
@@ -168,7 +231,7 @@ func (call *ServerCall) reply(err error) {
 // sent ends the call: the answer's buffer is ours again, or gone with an error.
 func (call *ServerCall) sent(err error) {
 	call.conn.pacing.unsent.Add(-int64(call.length))
-	if err != nil {
+	if err != nil && call.release == nil { // gathered memory is ours all the same
 		if call.payload {
 			call.conn.server.respSize.Add(int64(HeaderSize - len(call.response)))
 		}

@@ -168,7 +168,7 @@ func (c *serverConn) gone() {
 func (c *serverConn) post(call *ServerCall) bool {
 	n := int64(call.length)
 	c.pacing.unsent.Add(n)
-	err := c.sock.Post(call.response[:n], call.fn)
+	err := c.send(call)
 	if err == nil {
 		return true
 	}
@@ -178,6 +178,19 @@ func (c *serverConn) post(call *ServerCall) bool {
 	}
 	c.abandon(call) // refused for good, so the buffer is ours
 	return true
+}
+
+func (c *serverConn) send(call *ServerCall) error {
+	if call.release != nil {
+		err := c.sock.(Gatherer).PostGather(call.response, call.parts, call.fn)
+		if !errors.Is(err, ErrNotGatherable) {
+			return err
+		}
+		if err = call.flatten(); err != nil {
+			return err
+		}
+	}
+	return c.sock.Post(call.response[:call.length], call.fn)
 }
 
 // abandon ends a call whose client cannot be told, and the connection with it, which

@@ -35,6 +35,19 @@ type Socket interface {
 	Service() string
 }
 
+// Gatherer is a Socket that can send a message in pieces.
+type Gatherer interface {
+	// PostGather queues head, from Alloc, and the parts behind it as one message.
+	// done is called once; until then all of that memory holds still, and parts too,
+	// and after it, whatever it is told, they are the caller's again. If PostGather
+	// itself gives an error, done is not called; ErrNotGatherable says that the parts
+	// are not in memory that this socket can send from.
+	PostGather(head []byte, parts [][]byte, done func(error)) error
+}
+
+// ErrNotGatherable is wrapped when parts must be copied to be sent.
+var ErrNotGatherable = errors.New("the socket cannot send from the memory of the parts")
+
 // Transport makes sockets.
 type Transport interface {
 	// Dial connects to the listener at addr. service names what is wanted there, 1

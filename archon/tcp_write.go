@@ -15,17 +15,37 @@ const (
 	gatherBuffer   = 64 << 10
 	gatherElements = 64
 	gatherBytes    = 1 << 20
+	// maxVector is the most elements that one writev takes (IOV_MAX of Linux).
+	maxVector = 1024
 )
 
 // outgoing is a message in the queue.
 type outgoing struct {
-	b    []byte
-	done func(error)
+	b     []byte
+	parts [][]byte // behind b; the poster's, b too then
+	n     int      // bytes of all
+	done  func(error)
 }
 
 func (s *tcpSocket) Post(b []byte, done func(error)) error {
-	if len(b) > s.peerMax {
-		return errors.Errorf("tcp: message of %d bytes, the peer takes at most %d", len(b), s.peerMax)
+	return s.post(outgoing{b: b, n: len(b), done: done})
+}
+
+// PostGather sends from any memory, by a vector of the parts.
+func (s *tcpSocket) PostGather(head []byte, parts [][]byte, done func(error)) error {
+	n := len(head)
+	for _, p := range parts {
+		n += len(p)
+	}
+	if parts == nil {
+		parts = [][]byte{} // gathered all the same
+	}
+	return s.post(outgoing{b: head, parts: parts, n: n, done: done})
+}
+
+func (s *tcpSocket) post(o outgoing) error {
+	if o.n > s.peerMax {
+		return errors.Errorf("tcp: message of %d bytes, the peer takes at most %d", o.n, s.peerMax)
 	}
 	s.mu.Lock()
 	if s.err != nil {
@@ -36,8 +56,8 @@ func (s *tcpSocket) Post(b []byte, done func(error)) error {
 		s.mu.Unlock()
 		return ErrQueueFull
 	}
-	s.queue = append(s.queue, outgoing{b, done})
-	s.queued += len(b)
+	s.queue = append(s.queue, o)
+	s.queued += o.n
 	if s.idle {
 		s.idle = false
 		s.wake.Signal()
@@ -64,16 +84,19 @@ func (s *tcpSocket) writeLoop() {
 		s.mu.Unlock()
 		written = 0
 		for rest := batch; len(rest) > 0; {
-			n := g.take(rest)
+			n, write := 1, g.writeParts
+			if rest[0].parts == nil {
+				n, write = g.take(rest), g.write
+			}
 			if err == nil {
-				if werr := g.write(); werr != nil {
+				if werr := write(&rest[0]); werr != nil {
 					err = s.fail(errors.WithMessage(werr, "tcp"))
 				}
 			}
 			for i := range rest[:n] {
 				o := &rest[i]
-				written += len(o.b)
-				if err != nil {
+				written += o.n
+				if err != nil && o.parts == nil {
 					buffers.put(o.b)
 				}
 				o.done(err)
@@ -99,7 +122,8 @@ type gather struct {
 	conn   net.Conn
 	small  []byte // lengths and short messages; never grows
 	vector [gatherElements][]byte
-	n      int // elements of vector
+	n      int      // elements of vector
+	long   [][]byte // the vector of a gathered message
 	out    net.Buffers
 }
 
@@ -114,7 +138,7 @@ func (g *gather) take(queue []outgoing) int {
 			need += len(o.b)
 		}
 		// Two elements may be needed: what is in small so far, and the message.
-		if len(g.small)+need > cap(g.small) || g.n+3 > gatherElements || bytes >= gatherBytes {
+		if o.parts != nil || len(g.small)+need > cap(g.small) || g.n+3 > gatherElements || bytes >= gatherBytes {
 			g.flushSmall(&from)
 			return i
 		}
@@ -140,8 +164,31 @@ func (g *gather) flushSmall(from *int) {
 	}
 }
 
-func (g *gather) write() error {
+func (g *gather) write(*outgoing) error {
 	g.out = g.vector[:g.n]
 	_, err := g.out.WriteTo(g.conn)
+	return err
+}
+
+// writeParts writes a gathered message: its parts are not copied.
+func (g *gather) writeParts(o *outgoing) error {
+	g.small = binary.LittleEndian.AppendUint32(g.small[:0], uint32(o.n))
+	g.long = append(g.long[:0], g.small, o.b)
+	for _, p := range o.parts {
+		if len(g.long) == maxVector {
+			if err := g.writeLong(); err != nil {
+				return err
+			}
+		}
+		g.long = append(g.long, p)
+	}
+	return g.writeLong()
+}
+
+func (g *gather) writeLong() error {
+	g.out = g.long
+	_, err := g.out.WriteTo(g.conn)
+	clear(g.long)
+	g.long = g.long[:0]
 	return err
 }

@@ -35,7 +35,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			},
 			"PostGather": func() error {
 				parts[0], parts[1], parts[2] = b[:size/3], b[size/2:], b[size/3:size/2]
-				if err := client.PostGather(parts[:], done); err != nil {
+				if err := client.PostGather(parts[0], parts[1:], done); err != nil {
 					return err
 				}
 				return <-posted

@@ -11,17 +11,18 @@ import (
 // device gives that many; more only makes its queue larger.
 const maxSendSGE = 30
 
-// PostGather sends the parts, one after another, as one message, without copying
-// them together. Every part is memory from the node's Alloc, or lies within it.
+// PostGather sends head and the parts, one after another, as one message, without
+// copying them together. All are memory from the node's Alloc, or lie within it;
+// any may be empty.
 //
 // done runs once, on the worker's goroutine: it must not block. Until then the
-// parts may be read, not written, and not freed; afterwards they are the
-// caller's, whatever done was told. (So an error comes a little later than that
-// of Post: when the device no longer uses the parts.) The slice of parts itself is
-// the caller's again at once. An error of PostGather itself means that nothing
+// memory may be read, not written, and not freed; afterwards it is the caller's,
+// whatever done was told. (So an error comes a little later than that of Post: when
+// the device no longer uses the memory.) The slice of parts itself is the caller's
+// again at once. An error of PostGather itself means that nothing
 // was done, and done is not called.
-func (s *Socket) PostGather(parts [][]byte, done func(error)) error {
-	n := 0
+func (s *Socket) PostGather(head []byte, parts [][]byte, done func(error)) error {
+	n := len(head)
 	for _, b := range parts {
 		n += len(b)
 	}
@@ -32,11 +33,13 @@ func (s *Socket) PostGather(parts [][]byte, done func(error)) error {
 		return s.err
 	}
 	g := newGathering()
-	for _, b := range parts {
-		if len(b) > 0 && !g.add(s.conn.n.mem, b) {
-			g.recycle()
-			return ErrNotRegistered
-		}
+	ok := g.add(s.conn.n.mem, head)
+	for i := 0; ok && i < len(parts); i++ {
+		ok = g.add(s.conn.n.mem, parts[i])
+	}
+	if !ok {
+		g.recycle()
+		return ErrNotRegistered
 	}
 	g.user = done
 	if !s.conn.w.submit(&command{kind: cmdGather, sock: s, list: g.list, done: g.done}) {
@@ -75,8 +78,12 @@ func (g *gathering) finish(err error) {
 	user(err)
 }
 
-// add appends a part, to the segment before it if the two touch.
+// add appends a part, to the segment before it if the two touch. It reports false
+// for memory of somebody else.
 func (g *gathering) add(mem *memory, b []byte) bool {
+	if len(b) == 0 {
+		return true
+	}
 	r, err := mem.Region(b)
 	if err != nil {
 		return false

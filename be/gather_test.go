@@ -36,7 +36,8 @@ func TestGather(t *testing.T) {
 		{0, 0}, {1, 0}, {1, 100}, {29, 200}, {30, 200}, {200, 20}, {31, 4096}, {300, 1024}, {2000, 1024}, {3, 1 << 20}, {100, 1 << 17}, {40000, 64},
 	} {
 		parts, want := pieces(rng, slab, c.n, c.longest)
-		if err := client.PostGather(parts, func(err error) { done <- err }); err != nil {
+		parts = append([][]byte{nil}, parts...)
+		if err := client.PostGather(parts[0], parts[1:], func(err error) { done <- err }); err != nil {
 			t.Fatal(i, err)
 		}
 		clear(parts) // the slice is ours again
@@ -59,12 +60,12 @@ func TestGatherRefused(t *testing.T) {
 	p := newPair(t, be.Config{MaxMessage: 4096})
 	_, client := p.connect(t, "gather")
 	never := func(error) { t.Error("done was called") }
-	if err := client.PostGather([][]byte{make([]byte, 8)}, never); !errors.Is(err, be.ErrNotRegistered) {
+	if err := client.PostGather(nil, [][]byte{make([]byte, 8)}, never); !errors.Is(err, be.ErrNotRegistered) {
 		t.Error("memory of the Go heap:", err)
 	}
 	b := alloc(t, p.nodes[1], 4000, 1)
 	defer p.nodes[1].Free(b)
-	if err := client.PostGather([][]byte{b, b}, never); !errors.Is(err, be.ErrTooLarge) {
+	if err := client.PostGather(b, [][]byte{b}, never); !errors.Is(err, be.ErrTooLarge) {
 		t.Error("8000 bytes:", err)
 	}
 }
@@ -79,7 +80,7 @@ func TestGatherFailure(t *testing.T) {
 	done := make(chan error, 2*n)
 	posted := 0
 	for i := range n {
-		if err := client.PostGather([][]byte{slab[:1<<19], slab[i : 1<<19]}, func(err error) { done <- err }); err == nil {
+		if err := client.PostGather(slab[:1<<19], [][]byte{slab[i : 1<<19]}, func(err error) { done <- err }); err == nil {
 			posted++
 		}
 		if i == n/2 {
