@@ -11,10 +11,16 @@ import (
 // TestRowsAreNeverTorn pushes the same gradient to all values of all rows, so that in
 // every state all values of one shard's rows are equal, from many goroutines; readers
 // look for rows that are not.
-func TestRowsAreNeverTorn(t *testing.T) { eachTransport(t, testRowsAreNeverTorn) }
+func TestRowsAreNeverTorn(t *testing.T) {
+	for name, dim := range map[string]int{"copied": 32, "lent": 256} {
+		t.Run(name, func(t *testing.T) {
+			eachTransport(t, func(t *testing.T, tr transport) { testRowsAreNeverTorn(t, tr, dim) })
+		})
+	}
+}
 
-func testRowsAreNeverTorn(t *testing.T, tr transport) {
-	const dim, pushers, pushes = 32, 8, 50
+func testRowsAreNeverTorn(t *testing.T, tr transport, dim int) {
+	const pushers, pushes = 8, 50
 	keys := keyRange(40)
 	_, c := tr.start(t, 3, ps.Config{Dim: dim, LearningRate: 1})
 	gradients := make([]float32, len(keys)*dim)

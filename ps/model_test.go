@@ -69,7 +69,7 @@ func sameBits(a, b []float32) bool {
 func TestServerAgreesWithModel(t *testing.T) {
 	eachTransport(t, func(t *testing.T, tr transport) {
 		for _, shards := range []int{1, 3} {
-			for _, dim := range []int{1, 7, 64} {
+			for _, dim := range []int{1, 7, 64, 200} {
 				cfg := ps.Config{Dim: dim, LearningRate: 0.1, Seed: 42, InitialScale: 0.05}
 				rng := seededRand(t)
 				_, c := tr.start(t, shards, cfg)

@@ -19,6 +19,19 @@ type Config struct {
 	InitialScale float32 // initial values lie in [-InitialScale, InitialScale); 0: all are 0
 	MaxRows      int     // rows that may take memory; 0: 2^32 - 2
 	MaxKeys      int     // keys a request; 0: 2^20
+
+	// Memory is where the rows lie. Long rows are then sent from the table itself if
+	// the transport can send from that memory, as ByteExpress can from its node's. nil:
+	// the Go heap.
+	Memory Memory
+}
+
+// Memory gives memory for rows. A *be.Node is one.
+type Memory interface {
+	// Alloc gives size bytes, at least 4-byte aligned, with any contents.
+	Alloc(size int) ([]byte, error)
+	// Free gives a buffer of Alloc back.
+	Free(b []byte)
 }
 
 const (
@@ -67,7 +80,18 @@ func NewShard(cfg Config) (*Shard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Shard{cfg: cfg, table: newTable(cfg.Dim, cfg.Seed, cfg.InitialScale)}, nil
+	return &Shard{cfg: cfg, table: newTable(&cfg)}, nil
+}
+
+// Close gives the memory of the rows back, as soon as no response is sent from it.
+// The servers that the shard is registered with are closed before.
+func (s *Shard) Close() error {
+	s.table.loans.close(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.table.free()
+	})
+	return nil
 }
 
 // Register makes the shard answer Fetch and Push at srv. The handlers run inline:
@@ -112,7 +136,7 @@ func (s *Shard) findOrCreate(key, hash uint64) (uint32, error) {
 	if s.table.rows >= s.cfg.MaxRows {
 		return 0, archon.Errorf(archon.ResourceExhausted, "shard %d holds %d rows, as many as it may: raise MaxRows", s.cfg.Shard, s.table.rows)
 	}
-	return s.table.create(key, hash), nil
+	return s.table.create(key, hash)
 }
 
 func (s *Shard) misplaced(key uint64) error {
@@ -133,11 +157,58 @@ func (s *Shard) handleFetch(call *archon.ServerCall) error {
 	if size > math.MaxInt32 {
 		return archon.Errorf(archon.InvalidArgument, "rows of %d bytes: ask for fewer keys at once", size)
 	}
+	if int(size) >= lendBytes && 4*s.cfg.Dim >= lendRowBytes && hostLittleEndian {
+		if done, err := s.lend(call, req); done || err != nil {
+			return err
+		}
+	}
 	out, err := call.Alloc(int(size))
 	if err != nil {
 		return err
 	}
 	return s.gather(req, out)
+}
+
+// Shorter rows, and shorter responses, are cheaper copied than sent piece by piece.
+const (
+	lendRowBytes = 512
+	lendBytes    = 8 << 10
+)
+
+// lend answers with the rows where they lie, unless one of them has no memory yet.
+func (s *Shard) lend(call *archon.ServerCall, req request) (done bool, err error) {
+	l := newLoan(s.table)
+	if done, err = s.borrow(l, req); done {
+		if err = call.Gather(l.parts, l.release); err == nil {
+			return true, nil
+		}
+	}
+	l.end()
+	return false, err
+}
+
+// borrow adds the rows asked for to a loan.
+func (s *Shard) borrow(l *loan, req request) (all bool, err error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	var rows [blockKeys]uint32
+	for first := 0; first < req.count; first += blockKeys {
+		n := min(blockKeys, req.count-first)
+		for i := range n {
+			key := req.key(first + i)
+			hash := Hash(key)
+			if shardOfHash(hash, s.cfg.Shards) != s.cfg.Shard {
+				return false, s.misplaced(key)
+			}
+			if rows[i] = s.table.find(key, hash); rows[i] == 0 {
+				return false, nil
+			}
+		}
+		for _, row := range rows[:n] {
+			l.add(row)
+		}
+	}
+	return true, nil
 }
 
 // gather copies the rows asked for into out.
@@ -190,14 +261,18 @@ func (s *Shard) handlePush(call *archon.ServerCall) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// Rows first: a refusal in between leaves new rows at their initial values, which
-	// nobody can tell from rows that are not there.
+	// nobody can tell from rows that are not there, and others as they were.
 	for i := range req.count {
 		key := req.key(i)
 		hash := Hash(key)
 		if shardOfHash(hash, s.cfg.Shards) != s.cfg.Shard {
 			return s.misplaced(key)
 		}
-		if _, err := s.findOrCreate(key, hash); err != nil {
+		n, err := s.findOrCreate(key, hash)
+		if err == nil {
+			err = s.table.makeWritable(key, hash, n)
+		}
+		if err != nil {
 			return err
 		}
 	}

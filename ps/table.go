@@ -2,36 +2,51 @@ package ps
 
 import (
 	"math/bits"
+	"sync/atomic"
+
+	"github.com/byteexpress/byteexpress/archon"
 )
 
 // chunkBytes is about how much of the table is allocated at once. Rows never move:
 // growing allocates another chunk.
 const chunkBytes = 4 << 20
 
-// table holds the rows of a shard that were touched. It has no lock.
+// table holds the rows of a shard that were touched. It has no lock; only the loans
+// of its rows have.
 type table struct {
 	dim        int
 	seed       uint64
 	scale      float32
+	memory     Memory
 	index      []indexEntry // open addressing by the hash's low bits, at most three quarters full
-	chunks     [][]float32
-	chunkShift int // rows a chunk, as a power of two
-	rows       int
+	chunks     []chunk
+	chunkShift int // slots a chunk, as a power of two
+	rows       int // keys
+	slots      int // in use or free
+	loans      loans
+}
+
+// chunk is the memory of some slots; a slot has room for a row.
+type chunk struct {
+	values []float32
+	raw    []byte         // of memory; nil: Go's
+	lent   []atomic.Int32 // by slot, see loans
 }
 
 type indexEntry struct {
 	key uint64
-	row uint32 // 1 + number of the row; 0: free
+	row uint32 // 1 + number of the slot; 0: free
 }
 
-func newTable(dim int, seed uint64, scale float32) *table {
-	perChunk := max(1, chunkBytes/(4*dim))
+func newTable(cfg *Config) *table {
+	perChunk := max(1, chunkBytes/(4*cfg.Dim))
 	return &table{
-		dim: dim, seed: seed, scale: scale, index: make([]indexEntry, 64), chunkShift: bits.Len(uint(perChunk)) - 1,
+		dim: cfg.Dim, seed: cfg.Seed, scale: cfg.InitialScale, memory: cfg.Memory,
+		index: make([]indexEntry, 64), chunkShift: bits.Len(uint(perChunk)) - 1,
 	}
 }
 
-// find gives 1 + the number of the key's row, or 0.
+// find gives 1 + the number of the key's slot, or 0.
 func (t *table) find(key, hash uint64) uint32 {
 	mask := uint64(len(t.index) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
@@ -46,25 +61,83 @@ func (t *table) find(key, hash uint64) uint32 {
 func (t *table) row(n uint32) []float32 {
 	n--
 	from := int(n&(1<<t.chunkShift-1)) * t.dim
-	return t.chunks[n>>t.chunkShift][from : from+t.dim : from+t.dim]
+	return t.chunks[n>>t.chunkShift].values[from : from+t.dim : from+t.dim]
+}
+
+// newSlot gives 1 + the number of a slot that nobody uses.
+func (t *table) newSlot() (uint32, error) {
+	if n := t.loans.takeFree(); n != 0 {
+		return n, nil
+	}
+	if t.slots == len(t.chunks)<<t.chunkShift {
+		c := chunk{lent: make([]atomic.Int32, 1<<t.chunkShift)}
+		if t.memory == nil {
+			c.values = make([]float32, t.dim<<t.chunkShift)
+		} else {
+			raw, err := t.memory.Alloc(4 * t.dim << t.chunkShift)
+			if err != nil {
+				return 0, &archon.Error{Code: archon.ResourceExhausted, Message: "memory of the table", Cause: err, Retryable: true}
+			}
+			c.raw, c.values = raw, asFloats(raw)
+		}
+		t.chunks = append(t.chunks, c)
+	}
+	t.slots++
+	return uint32(t.slots), nil
+}
+
+// free gives the memory back.
+func (t *table) free() {
+	for i := range t.chunks {
+		if c := &t.chunks[i]; c.raw != nil {
+			t.memory.Free(c.raw)
+		}
+	}
+	t.chunks, t.index, t.rows, t.slots = nil, make([]indexEntry, 64), 0, 0
 }
 
 // create makes the key's row, which is not there, with its initial values.
-func (t *table) create(key, hash uint64) uint32 {
+func (t *table) create(key, hash uint64) (uint32, error) {
+	n, err := t.newSlot()
+	if err != nil {
+		return 0, err
+	}
 	if 4*(t.rows+1) > 3*len(t.index) {
 		t.growIndex()
 	}
-	if t.rows == len(t.chunks)<<t.chunkShift {
-		t.chunks = append(t.chunks, make([]float32, t.dim<<t.chunkShift))
-	}
 	t.rows++
-	n := uint32(t.rows)
 	t.place(indexEntry{key: key, row: n}, hash)
 	values, start := t.row(n), initialRow(t.seed, key)
 	for i := range values {
 		values[i] = start.value(i, t.scale)
 	}
-	return n
+	return n, nil
+}
+
+// makeWritable lets a key's row, which is in slot old, be changed. If that is lent, it
+// stays as it is, and the key gets a copy in another slot.
+func (t *table) makeWritable(key, hash uint64, old uint32) error {
+	if t.lent(old).Load() == 0 {
+		return nil
+	}
+	n, err := t.newSlot()
+	if err != nil {
+		return err
+	}
+	copy(t.row(n), t.row(old))
+	t.entry(key, hash).row = n
+	t.retire(old)
+	return nil
+}
+
+// entry is the index entry of a key that is there.
+func (t *table) entry(key, hash uint64) *indexEntry {
+	mask := uint64(len(t.index) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		if e := &t.index[i]; e.key == key && e.row != 0 {
+			return e
+		}
+	}
 }
 
 func (t *table) growIndex() {

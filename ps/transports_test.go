@@ -79,15 +79,20 @@ func (tr transport) start(t testing.TB, shards int, cfg ps.Config) ([]*ps.Shard,
 
 func (tr transport) serve(t testing.TB, cfg ps.Config) (*ps.Shard, string) {
 	t.Helper()
+	host := tr.server(t)
+	if on, ok := host.(archon.BE); ok {
+		cfg.Memory = on.Node
+	}
 	s, err := ps.NewShard(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(func() { s.Close() })
 	srv := archon.NewServer(archon.ServerConfig{})
 	if err := s.Register(srv); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tr.server(t).Listen("127.0.0.1:0")
+	l, err := host.Listen("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,18 +47,23 @@ func StartShards(ctx context.Context, cfg *Config, open Open, host string, keys 
 }
 
 func (s *Shards) start(ctx context.Context, cfg *Config, open Open, host string, keys []uint64, i int) error {
-	shard, err := ps.NewShard(cfg.shard(i))
-	if err != nil {
-		return err
-	}
-	if err := shard.Create(keys); err != nil {
-		return err
-	}
 	transport, closeTransport, err := open()
 	if err != nil {
 		return err
 	}
 	s.closers = append(s.closers, closeTransport)
+	shardCfg := cfg.shard(i)
+	if on, ok := transport.(archon.BE); ok {
+		shardCfg.Memory = on.Node // rows are sent from where they lie
+	}
+	shard, err := ps.NewShard(shardCfg)
+	if err != nil {
+		return err
+	}
+	s.closers = append(s.closers, shard.Close)
+	if err := shard.Create(keys); err != nil {
+		return err
+	}
 	server := archon.NewServer(archon.ServerConfig{})
 	if err := shard.Register(server); err != nil {
 		return err
