@@ -275,7 +275,7 @@ func TestSendCompletionsLate(t *testing.T) {
 	server, client := p.connect(t, "late")
 	ctx := limit(t)
 	var wg sync.WaitGroup
-	const goroutines, each = 4, 5000
+	const goroutines, each = 4, 2000
 	for range goroutines {
 		for _, way := range []struct {
 			n *be.Node

@@ -76,9 +76,9 @@ func nodeOn(t testing.TB, dev verbs.Device, cfg be.Config) *be.Node {
 // simDefaults is a fabric without faults.
 var simDefaults sim.Config
 
-// limit is a context for anything that must not hang.
+// limit is a context for anything that must not hang, even on an emulated machine.
 func limit(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
