@@ -8,10 +8,16 @@ import (
 )
 
 func BenchmarkFetch(b *testing.B) {
-	const dim, keys = 64, 1 << 16
+	for _, dim := range []int{64, 256} { // copied, and lent
+		benchmarkFetches(b, dim)
+	}
+}
+
+func benchmarkFetches(b *testing.B, dim int) {
+	keys := 1 << 22 / dim
 	for _, tr := range []transport{tcp, simTransport(b)} {
 		for _, size := range []int{1 << 10, 16 << 10, 128 << 10, 1 << 20} {
-			b.Run(fmt.Sprintf("transport=%s/shards=4/size=%d/outstanding=32", tr.name, size), func(b *testing.B) {
+			b.Run(fmt.Sprintf("dim=%d/transport=%s/shards=4/size=%d/outstanding=32", dim, tr.name, size), func(b *testing.B) {
 				shards, c := tr.start(b, 4, ps.Config{Dim: dim, InitialScale: 1})
 				for _, s := range shards {
 					if err := s.Create(keyRange(keys)); err != nil {

@@ -51,10 +51,13 @@ func (p *Payload) copyTo(d *scatter) (ok, idle bool) {
 	return ok, p.lease.release()
 }
 
-func (p *Payload) copyPieces(d *scatter) bool {
+func (p *Payload) copyPieces(d *scatter) (ok bool) {
 	if p.many == nil {
 		return p.one.copyTo(d, p.off, p.n)
 	}
+	// Neighbours are mostly of one region: it is held over all of them, as taking
+	// it for each would cost more than copying a short piece.
+	var held *Region
 	off, n := p.off, p.n
 	for i := range p.many {
 		s := &p.many[i]
@@ -62,28 +65,36 @@ func (p *Payload) copyPieces(d *scatter) bool {
 			off -= len(s.b)
 			continue
 		}
-		k := min(n, len(s.b)-off)
-		if !s.copyTo(d, off, k) {
-			return false
+		if s.region != held {
+			held.letGo()
+			if held = s.region; held != nil && !held.acquire() {
+				return false
+			}
 		}
+		k := min(n, len(s.b)-off)
+		d.write(s.b[off : off+k])
 		if n, off = n-k, 0; n == 0 {
 			break
 		}
 	}
+	held.letGo()
 	return true
 }
 
 func (s *segment) copyTo(d *scatter, off, n int) bool {
-	if s.region == nil {
-		d.write(s.b[off : off+n])
-		return true
-	}
-	if !s.region.acquire() {
+	if s.region != nil && !s.region.acquire() {
 		return false
 	}
 	d.write(s.b[off : off+n])
-	s.region.release()
+	s.region.letGo()
 	return true
+}
+
+// letGo releases a region, if it is one.
+func (r *Region) letGo() {
+	if r != nil {
+		r.release()
+	}
 }
 
 // scatter is a place in a receiver's list of segments that fills up.
