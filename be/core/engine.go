@@ -24,9 +24,6 @@ const Never = time.Duration(1<<63 - 1)
 
 // Engine is one queue pair to one remote node, and all that shares it.
 type Engine struct {
-	// User is the driver's own.
-	User any
-
 	cfg   Config
 	qp    qp.QP
 	mem   Memory

@@ -49,9 +49,6 @@ type Socket struct {
 	walk         uint64       // the last walk over held requests that it blocked
 }
 
-// ID is the socket's number on its engine.
-func (s *Socket) ID() uint32 { return s.id }
-
 // Engine is the engine that the socket is on.
 func (s *Socket) Engine() *Engine { return s.e }
 
