@@ -111,17 +111,22 @@ func readFrame(c net.Conn, timeout time.Duration, v any) error {
 	if timeout > 0 {
 		c.SetReadDeadline(time.Now().Add(timeout))
 	}
+	return stepCause(decodeFrame(c, v), timeout)
+}
+
+// decodeFrame reads one frame.
+func decodeFrame(r io.Reader, v any) error {
 	var prefix [4]byte
-	if _, err := io.ReadFull(c, prefix[:]); err != nil {
-		return stepCause(err, timeout)
+	if _, err := io.ReadFull(r, prefix[:]); err != nil {
+		return err
 	}
 	n := binary.LittleEndian.Uint32(prefix[:])
 	if n > maxHello {
 		return fmt.Errorf("%w: the other side speaks another protocol: it begins with %q, not with a length of at most %d: check address and port", ErrProtocol, prefix[:], maxHello)
 	}
 	b := make([]byte, n)
-	if _, err := io.ReadFull(c, b); err != nil {
-		return stepCause(err, timeout)
+	if _, err := io.ReadFull(r, b); err != nil {
+		return err
 	}
 	if err := json.Unmarshal(b, v); err != nil {
 		return fmt.Errorf("%w: not the expected JSON: %v", ErrProtocol, err)
