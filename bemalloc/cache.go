@@ -16,6 +16,8 @@ type cache struct {
 	mag [cacheClasses]magazine
 	obj [cacheClasses * magazineSlots]uint32
 
+	runs runCache
+
 	wanted atomic.Bool // a flush is wanted of the owner
 }
 
@@ -43,6 +45,7 @@ func (c *cache) open() {
 	for i := range classes {
 		atomic.StoreUint32(&c.mag[i].limit, classes[i].cap)
 	}
+	atomic.StoreUint32(&c.runs.limit, cachedUnits)
 }
 
 // wantFlush makes the owner's next free call find its magazine full, look closer,
@@ -52,6 +55,7 @@ func (c *cache) wantFlush() {
 	for i := range c.mag {
 		atomic.StoreUint32(&c.mag[i].limit, 0)
 	}
+	atomic.StoreUint32(&c.runs.limit, 0)
 }
 
 // pop takes an object of a class.
@@ -120,6 +124,9 @@ func (c *cache) spill(class, obj uint32, buf *[batchMax]uint32) (k int, twice bo
 // held gives the objects cached of a class, for Stats.
 func (c *cache) held(class int) int64 { return int64(atomic.LoadUint32(&c.mag[class].n)) }
 
+// heldUnits gives the units of cached runs, for Stats.
+func (c *cache) heldUnits() int64 { return int64(atomic.LoadUint32(&c.runs.held)) }
+
 // empty reports whether nothing is cached.
 func (c *cache) empty() bool {
 	for i := range c.mag {
@@ -127,5 +134,5 @@ func (c *cache) empty() bool {
 			return false
 		}
 	}
-	return true
+	return c.heldUnits() == 0
 }

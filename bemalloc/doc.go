@@ -35,7 +35,7 @@
 // Objects up to 32 KiB pass through three levels: the magazine of a cache (a
 // heap's, or the current P's), the central list of their class, and the run
 // allocator. Batches move between the levels, so most calls touch the magazine
-// only. All records lie on the Go heap, outside the blocks, and hold no
+// only. A cache also keeps up to 2 MiB of runs of up to 1 MiB. All records lie on the Go heap, outside the blocks, and hold no
 // pointers: a late DMA write cannot corrupt them.
 //
 // Opening a block is single flight and happens under no lock. When it fails the

@@ -97,7 +97,7 @@ func (p *Pool) openBlocks(n int) error {
 }
 
 // openHuge opens n consecutive blocks as a huge run in use.
-func (p *Pool) openHuge(n uint32) (first uint32, err error) {
+func (p *Pool) openHuge(n, kind uint32) (first uint32, err error) {
 	first, err = p.open(n)
 	if err != nil {
 		return 0, err
@@ -106,7 +106,7 @@ func (p *Pool) openHuge(n uint32) (first uint32, err error) {
 	for i := range n {
 		p.table.block(first + i).state = blockHuge
 	}
-	p.useHuge(first, n)
+	p.useHuge(first, n, kind)
 	p.runs.mu.Unlock()
 	return first, nil
 }

@@ -67,6 +67,17 @@ func (h *Heap) Free(b []byte) error {
 	return h.p.free(h, b)
 }
 
+// heedFlush empties the heap's cache if that is wanted.
+func (p *Pool) heedFlush(h *Heap) {
+	if !h.c.wanted.Load() || h.closed {
+		return
+	}
+	p.flush(h.c)
+	if !p.room.occupied() {
+		h.c.open()
+	}
+}
+
 // Close gives the heap's free objects back. Its buffers stay valid. Later
 // allocations get ErrClosed; later frees work.
 func (h *Heap) Close() error {

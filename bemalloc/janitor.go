@@ -153,6 +153,9 @@ func (p *Pool) flushIdle() bool {
 			held = held || n > 0
 			sum = (sum ^ n) * 1099511628211
 		}
+		n := uint64(c.heldUnits())
+		held = held || n > 0
+		sum = (sum ^ n) * 1099511628211
 	})
 	if !held || sum != j.cached {
 		j.cached, j.still = sum, 0

@@ -38,13 +38,20 @@ const (
 	kindClass = 1  // kindClass + class: unit of a span
 	kindOwned = 64 // unit of a span that belongs to a heap with a quota
 	kindHead  = 65 // first unit of a run or huge run; argument: its length in units
-	kindBody  = 66 // later unit of one; argument: units back to the first
-	kindFreed = 67 // first unit of a freed run, or any unit of a released span
+	kindOHead = 66 // the same of a heap with a quota
+	kindBody  = 67 // later unit of a run; argument: units back to the first
+	kindFreed = 68 // first unit of a freed run, or any unit of a released span
 )
 
 func (w unitWord) kind() uint32   { return uint32(w) & 0xff }
 func (w unitWord) runArg() uint32 { return uint32(w) >> 8 }
-func (w unitWord) back() uint32   { return uint32(w) >> 16 }
+
+// headWord is that of the first of n units.
+func headWord(kind, n uint32) unitWord { return unitWord(kind | n<<8) }
+
+// isHead reports whether a run in use starts here.
+func (w unitWord) isHead() bool { return w.kind() == kindHead || w.kind() == kindOHead }
+func (w unitWord) back() uint32 { return uint32(w) >> 16 }
 
 // within gives an offset's distance from the start of the span.
 func (w unitWord) within(off uint64) uint32 { return uint32(w)&^0xffff | uint32(off)&0xffff }

@@ -74,39 +74,28 @@ func (l *local) push(class, obj uint32) (ok bool) {
 	return ok
 }
 
-// spill puts an object in the caller's cache, making room as cache.spill does.
-func (l *local) spill(class, obj uint32, buf *[batchMax]uint32) (k int, twice bool) {
+// hold gives the caller's cache, if it can have one, and keeps others off it until
+// letGo(s): between the two the rules of a pinned section hold. pop and push are
+// the same written out.
+func (l *local) hold() (c *cache, s *shard) {
 	if !havePin || !l.perP {
-		s := l.shard()
-		k, twice = s.c.spill(class, obj, buf)
-		s.mu.Unlock()
-		return k, twice
+		s = l.shard()
+		return &s.c, s
 	}
 	l.install()
-	k, buf[0] = 1, obj
 	pid := procPin()
-	if uint(pid) < maxP {
-		k, twice = l.table.Load()[pid].spill(class, obj, buf)
+	if uint(pid) >= maxP {
+		return &noCache, nil
 	}
-	procUnpin()
-	return k, twice
+	return l.table.Load()[pid], nil
 }
 
-// stock puts objects in the caller's cache as far as they fit.
-func (l *local) stock(class uint32, objs []uint32) (k int) {
-	if !havePin || !l.perP {
-		s := l.shard()
-		k = s.c.stock(class, objs)
+func (l *local) letGo(s *shard) {
+	if s != nil {
 		s.mu.Unlock()
-		return k
+	} else {
+		procUnpin()
 	}
-	l.install()
-	pid := procPin()
-	if uint(pid) < maxP {
-		k = l.table.Load()[pid].stock(class, objs)
-	}
-	procUnpin()
-	return k
 }
 
 // install gives the current P a cache if it has none.

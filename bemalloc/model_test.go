@@ -258,7 +258,7 @@ func (m *model) checkStats() {
 		w := m.p.table.words[off>>unitShift]
 		owner, bytes := m.p.table.span(uint32(off>>unitShift)).owner, int64(0)
 		switch {
-		case w.kind() == kindHead:
+		case w.isHead():
 			bytes = int64(w.runArg()) << unitShift
 			large += bytes
 		case w.kind() == kindOwned:
@@ -293,7 +293,7 @@ func (m *model) checkStats() {
 
 // addsUp checks the sum that Stats promises.
 func addsUp(s Stats) error {
-	sum := s.FreeBytes + s.LargeBytes
+	sum := s.FreeBytes + s.LargeBytes + s.CachedLargeBytes
 	for _, c := range s.Classes {
 		sum += (c.InUse+c.Cached+c.Free)*int64(c.Size) + c.WasteBytes
 		if c.InUse < 0 || c.Cached < 0 || c.Free < 0 {

@@ -142,7 +142,7 @@ func (p *Pool) within(off uint64, n int) bool {
 		first -= uint64(w.runArg())
 		w = p.table.words[first]
 	}
-	return w.kind() == kindHead && off+uint64(n) <= (first+uint64(w.runArg()))<<unitShift
+	return w.isHead() && off+uint64(n) <= (first+uint64(w.runArg()))<<unitShift
 }
 
 // alloc is every allocation that found no object in its cache. h is nil for
@@ -173,19 +173,25 @@ func (p *Pool) allocate(h *Heap, n, align int) (uint64, error) {
 		obj, err := p.refill(h, classAligned(uint(n), uint(align)))
 		return uint64(obj) << objShift, err
 	}
-	return p.allocLarge(n, align)
+	if n <= cachedRun*unitSize && align <= unitSize {
+		if u, ok := p.popRun(h, units(n)); ok {
+			return uint64(u) << unitShift, nil
+		}
+	}
+	return p.allocLarge(n, align, kindHead)
 }
 
-// allocLarge finds n bytes that are no object: a run or a huge run.
-func (p *Pool) allocLarge(n, align int) (uint64, error) {
+// allocLarge finds n bytes that are no object: a run or a huge run, whose first
+// word is of the given kind.
+func (p *Pool) allocLarge(n, align int, kind uint32) (uint64, error) {
 	switch {
 	case n <= blockSize:
-		u, err := p.allocRun(units(n), uint32(max(align>>unitShift, 1)), kindHead)
+		u, err := p.allocRun(units(n), uint32(max(align>>unitShift, 1)), kind)
 		return uint64(u) << unitShift, err
 	case uint64(n) > p.mem.size:
 		return 0, p.tooLarge(int64(n))
 	default:
-		u, err := p.allocHuge(uint32(roundUp(int64(n), blockSize) >> blockShift))
+		u, err := p.allocHuge(uint32(roundUp(int64(n), blockSize)>>blockShift), kind)
 		return uint64(u) << unitShift, err
 	}
 }
@@ -208,7 +214,10 @@ func (p *Pool) refill(h *Heap, class uint32) (uint32, error) {
 		if h != nil {
 			rest = rest[h.c.stock(class, rest):]
 		} else {
-			rest = rest[p.local.stock(class, rest):]
+			c, s := p.local.hold()
+			n := c.stock(class, rest)
+			p.local.letGo(s)
+			rest = rest[n:]
 		}
 		p.putBack(&p.central[class], rest)
 	}
@@ -278,7 +287,10 @@ func (p *Pool) freeOne(h *Heap, b []byte) error {
 		return ErrDoubleFree
 	case w.kind() == kindOwned:
 		return p.freeOwned(w, off)
-	case w.kind() == kindHead && off%unitSize == 0:
+	case w.kind() == kindHead && off%unitSize == 0 && w.runArg() <= cachedRun:
+		p.pushRun(h, w.runArg(), u)
+		return nil
+	case w.isHead() && off%unitSize == 0:
 		err := p.freeLarge(u)
 		if err != nil {
 			p.counters.doubleFrees.Add(1)
@@ -299,15 +311,12 @@ func (p *Pool) freeSmall(h *Heap, class, obj uint32) error {
 	case p.dbg != nil:
 		k, buf[0] = 1, obj
 	case h != nil:
-		if h.c.wanted.Load() && !h.closed {
-			p.flush(h.c)
-			if !p.room.occupied() {
-				h.c.open()
-			}
-		}
+		p.heedFlush(h)
 		k, twice = h.c.spill(class, obj, &buf)
 	default:
-		k, twice = p.local.spill(class, obj, &buf)
+		c, s := p.local.hold()
+		k, twice = c.spill(class, obj, &buf)
+		p.local.letGo(s)
 	}
 	if twice {
 		p.counters.doubleFrees.Add(1)
@@ -342,7 +351,7 @@ func (p *Pool) starts(off uint64) bool {
 	case kindOwned:
 		s := p.table.span(uint32(off>>unitShift) - w.back())
 		return classes[s.class%numClasses].startsObject(w.within(off))
-	case kindHead:
+	case kindHead, kindOHead:
 		return off%unitSize == 0
 	case kindFreed: // what was here is forgotten
 		return off%objAlign == 0
@@ -354,7 +363,7 @@ func (p *Pool) starts(off uint64) bool {
 func (p *Pool) usable(off uint64) int {
 	u := uint32(off >> unitShift)
 	w := p.table.words[u]
-	if w.kind() == kindHead {
+	if w.isHead() {
 		return int(w.runArg()) << unitShift
 	}
 	return int(classes[p.table.span(u-w.back()).class].size)

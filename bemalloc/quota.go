@@ -121,7 +121,7 @@ func (p *Pool) allocOwned(q *quota, n, align int) (off uint64, err error) {
 		var obj [1]uint32
 		_, err = p.take(&q.central[class], obj[:])
 		off = uint64(obj[0]) << objShift
-	} else if off, err = p.allocLarge(n, align); err == nil {
+	} else if off, err = p.allocLarge(n, align, kindOHead); err == nil {
 		p.table.span(uint32(off >> unitShift)).owner = q.id
 	}
 	if err != nil {

@@ -290,7 +290,7 @@ func (p *Pool) drain(ce *central) (moved bool) {
 	}
 }
 
-// flush moves what a cache holds to the central lists. The caller owns the cache.
+// flush moves what a cache holds to the central lists and the free runs. The caller owns the cache.
 func (p *Pool) flush(c *cache) (moved bool) {
 	for i := range uint32(numClasses) {
 		if n := c.mag[i].n; n > 0 {
@@ -299,5 +299,8 @@ func (p *Pool) flush(c *cache) (moved bool) {
 			moved = true
 		}
 	}
-	return moved
+	var runs [cachedUnits]uint32
+	n := c.runs.evict(runs[:], 1)
+	p.returnRuns(runs[:n])
+	return moved || n > 0
 }

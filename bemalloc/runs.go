@@ -35,7 +35,7 @@ func (p *Pool) tryRun(k, align, kind uint32) (u uint32, g growing) {
 		return 0, p.board()
 	}
 	p.table.mark(u, k, kind)
-	if kind == kindHead {
+	if kind == kindHead || kind == kindOHead {
 		p.runs.large += int64(k) << unitShift
 	}
 	return u, growing{}
@@ -128,43 +128,48 @@ func (p *Pool) freeSpans(class uint32, units []uint32) {
 
 // freeLarge takes back the run or huge run that starts at unit u.
 func (p *Pool) freeLarge(u uint32) error {
-	owner, bytes, err := p.returnLarge(u)
-	if err != nil {
-		return err
+	r := &p.runs
+	r.mu.Lock()
+	w := p.table.words[u]
+	if !w.isHead() { // freed by another goroutine meanwhile
+		r.mu.Unlock()
+		return ErrDoubleFree
 	}
+	k := w.runArg()
+	p.table.words[u] = kindFreed
+	owner := uint32(0)
+	if w.kind() == kindOHead {
+		s := p.table.span(u)
+		owner, s.owner = s.owner, 0
+	}
+	if k <= unitsPerBlock {
+		p.returnRun(u, k)
+	} else {
+		p.returnHuge(u/unitsPerBlock, k/unitsPerBlock)
+	}
+	r.mu.Unlock()
 	if owner != 0 {
-		p.credit(p.quota(owner), bytes)
+		p.credit(p.quota(owner), int64(k)<<unitShift)
 	}
 	p.room.notify()
 	return nil
 }
 
-// returnLarge is freeLarge but for the quota that the run counted against.
-func (p *Pool) returnLarge(u uint32) (owner uint32, bytes int64, err error) {
+// returnRun takes back the k units of a large buffer. Called under the run lock.
+func (p *Pool) returnRun(u, k uint32) {
+	p.runs.large -= int64(k) << unitShift
+	p.freeRun(u, k)
+}
+
+// returnHuge caches the n blocks of a huge buffer. Called under the run lock.
+func (p *Pool) returnHuge(first, n uint32) {
 	r := &p.runs
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	w := &p.table.words[u]
-	if w.kind() != kindHead { // freed by another goroutine meanwhile
-		return 0, 0, ErrDoubleFree
-	}
-	k := w.runArg()
-	*w = kindFreed
-	s := p.table.span(u)
-	owner, s.owner = s.owner, 0
-	bytes = int64(k) << unitShift
-	r.large -= bytes
-	if k <= unitsPerBlock {
-		p.freeRun(u, k)
-		return owner, bytes, nil
-	}
-	first := u / unitsPerBlock
-	p.table.block(first).idleSince = 0
+	r.large -= int64(n) << blockShift
+	r.hugeFreed += int64(n) << blockShift
 	r.hugeFree = append(r.hugeFree, first)
-	r.hugeFreed += bytes
 	r.huge--
+	p.table.block(first).idleSince = 0
 	p.noteFree()
-	return owner, bytes, nil
 }
 
 // takeHuge takes a cached huge run of n blocks. Called under the run lock.
@@ -182,7 +187,7 @@ func (p *Pool) takeHuge(n uint32) (first uint32, ok bool) {
 
 // allocHuge takes n consecutive blocks under one registration and returns the
 // first unit.
-func (p *Pool) allocHuge(n uint32) (uint32, error) {
+func (p *Pool) allocHuge(n, kind uint32) (uint32, error) {
 	bytes := int64(n) << blockShift
 	if limit := p.cfg.MaxRegionBytes; limit > 0 && bytes > limit || uint64(bytes) > p.mem.size {
 		return 0, p.tooLarge(bytes)
@@ -191,12 +196,12 @@ func (p *Pool) allocHuge(n uint32) (uint32, error) {
 		p.runs.mu.Lock()
 		first, ok := p.takeHuge(n)
 		if ok {
-			p.useHuge(first, n)
+			p.useHuge(first, n, kind)
 			p.runs.mu.Unlock()
 			return first * unitsPerBlock, nil
 		}
 		p.runs.mu.Unlock()
-		first, err := p.openHuge(n)
+		first, err := p.openHuge(n, kind)
 		if err == nil {
 			return first * unitsPerBlock, nil
 		}
@@ -208,9 +213,9 @@ func (p *Pool) allocHuge(n uint32) (uint32, error) {
 }
 
 // useHuge marks a huge run as in use. Called under the run lock.
-func (p *Pool) useHuge(first, n uint32) {
+func (p *Pool) useHuge(first, n, kind uint32) {
 	units := n * unitsPerBlock
-	p.table.mark(first*unitsPerBlock, units, kindHead)
+	p.table.mark(first*unitsPerBlock, units, kind)
 	p.runs.large += int64(n) << blockShift
 	p.runs.huge++
 }

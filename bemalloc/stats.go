@@ -8,7 +8,8 @@ import (
 
 // Stats is a snapshot of a pool. While no call is running it adds up:
 //
-//	RegisteredBytes = FreeBytes + LargeBytes + the classes' InUse + Cached + Free + Waste bytes
+//	RegisteredBytes = FreeBytes + LargeBytes + CachedLargeBytes +
+//		the classes' InUse + Cached + Free + Waste bytes
 //
 // While calls are running, cached and in-use bytes are estimates.
 type Stats struct {
@@ -18,7 +19,8 @@ type Stats struct {
 	FreeBytes           int64 // free units of open blocks, and cached huge runs
 	LargeBytes          int64 // buffers over 32 KiB in use, rounded up
 	InUseBytes          int64 // all buffers in use, rounded up
-	CachedBytes         int64 // objects in caches
+	CachedBytes         int64 // objects and runs in caches
+	CachedLargeBytes    int64 // the runs among them
 	QuarantineBytes     int64 // freed buffers that Debug holds back; counted as in use
 	HugeRuns            int   // buffers over 4 MiB in use
 	ParkedBytes         int64 // memory that a device refused to let go of
@@ -98,9 +100,10 @@ func (p *Pool) Stats() Stats {
 	}
 	var cached [numClasses]int64
 	count := func(c *cache) {
-		for i := range cached {
+		for i := range classes {
 			cached[i] += c.held(i)
 		}
+		s.CachedLargeBytes += c.heldUnits() << unitShift
 	}
 	p.local.each(count)
 	p.heapsMu.Lock()
@@ -117,7 +120,10 @@ func (p *Pool) Stats() Stats {
 		s.CachedBytes += c.Cached * int64(c.Size)
 	}
 	p.runs.stats(&s)
+	s.CachedLargeBytes = min(s.CachedLargeBytes, s.LargeBytes)
+	s.LargeBytes -= s.CachedLargeBytes
 	s.InUseBytes += s.LargeBytes
+	s.CachedBytes += s.CachedLargeBytes
 	s.Regions = int(p.regions())
 	return s
 }

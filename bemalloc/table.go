@@ -72,17 +72,17 @@ func (t *table) span(u uint32) *span {
 	return &t.chunks[u/unitsPerChunk].Load().spans[u%unitsPerChunk]
 }
 
-// mark writes the words of the n units of a run that starts at u: kindHead for a
-// run, anything else for a span or what is left of one.
+// mark writes the words of the n units of a run that starts at u: kindHead or
+// kindOHead for a run, anything else for a span or what is left of one.
 func (t *table) mark(u, n, kind uint32) {
 	words := t.words[u : u+n]
-	if kind != kindHead {
+	if kind != kindHead && kind != kindOHead {
 		for i := range words {
 			words[i] = unitWord(kind | uint32(i)<<16)
 		}
 		return
 	}
-	words[0] = unitWord(kindHead | n<<8)
+	words[0] = headWord(kind, n)
 	for i := 1; i < len(words); i++ {
 		words[i] = unitWord(kindBody | uint32(i)<<8)
 	}
