@@ -78,7 +78,7 @@ func TestIncarnationText(t *testing.T) {
 			t.Errorf("%q was taken", s)
 		}
 	}
-	if id.less(id) || newIncarnation() == newIncarnation() {
+	if other := newIncarnation(); id.less(id) || other == id || other.less(id) == id.less(other) {
 		t.Error("incarnations do not order or differ")
 	}
 	if !errors.Is((&PeerError{Err: ErrPeerLost}), ErrPeerLost) {
