@@ -29,14 +29,14 @@ func (d *deviceFlags) add(fs *pflag.FlagSet) {
 	fs.IntVarP(&d.port, "ib-port", "i", 1, "port of the device")
 	fs.IntVarP(&d.gid, "gid-index", "x", -1, "index of our GID, -1: the best one")
 	fs.IntVarP(&d.mtu, "mtu", "m", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096; 0: the port's")
-	fs.IntVarP(&d.ack, "qp-timeout", "u", 14, "acknowledgement timeout: 4.096 us * 2^n, 0 to 31; 0: for ever")
+	fs.IntVarP(&d.ack, "qp-timeout", "u", 14, "acknowledgement timeout: 4.096 us * 2^n, 1 to 31")
 	fs.IntVarP(&d.sl, "sl", "S", 0, "service level, 0 to 7")
 	fs.IntVar(&d.tclass, "tclass", 0, "traffic class, 0 to 255: DSCP * 4 on RoCE v2")
 }
 
 func (d *deviceFlags) check() error {
 	return firstOf(
-		inRange("ib-port", d.port, 1, 255), inRange("gid-index", d.gid, -1, 255), inRange("qp-timeout", d.ack, 0, 31),
+		inRange("ib-port", d.port, 1, 255), inRange("gid-index", d.gid, -1, 255), inRange("qp-timeout", d.ack, 1, 31),
 		inRange("sl", d.sl, 0, 7), inRange("tclass", d.tclass, 0, 255), oneOf("mtu", d.mtu, 0, 256, 512, 1024, 2048, 4096),
 	)
 }

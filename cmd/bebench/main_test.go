@@ -109,6 +109,8 @@ func TestUsage(t *testing.T) {
 		{"ps -n 5 -D 5", "contradict"},
 		{"ps --rows 5 --keys-from x", "contradict"},
 		{"-D 5 --min-bw 3", "name one"},
+		{"--interval 1", "no results before its end"},
+		{"send bw -u 0", "--qp-timeout 0: must be 1 to 31"},
 		{"devices extra", `no command "extra"`},
 	} {
 		_, text, two := strings.Cut(tt.want, "\x00")

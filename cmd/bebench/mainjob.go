@@ -42,6 +42,9 @@ func (j *mainJob) run(e *env, c *cobra.Command) error {
 	if err := j.output.check(); err != nil {
 		return err
 	}
+	if j.output.interval > 0 {
+		return exit.Usagef("--interval: this job has no results before its end: leave it out")
+	}
 	if l := j.output.limits; l.minBW+l.minRate > 0 {
 		return exit.Usagef("--min-bw and --min-msgrate are for a single test: name one")
 	}

@@ -53,6 +53,20 @@ func (s *Session) GiveUp(err error) { s.giveUp(err) }
 // Err is why the session was given up.
 func (s *Session) Err() error { return context.Cause(s.ctx) }
 
+// lastWords is how long to wait for the peer's reason when its end broke off.
+const lastWords = time.Second
+
+// Cause gives the reason for an error of the work itself: what the peer says, if it
+// gave up and that is why, else err.
+func (s *Session) Cause(err error) error {
+	select {
+	case <-s.ctx.Done():
+		return s.Err()
+	case <-time.After(lastWords):
+		return err
+	}
+}
+
 // Finished tells the peer what this end did.
 func (s *Session) Finished(body any) error { return s.c.Send("finished", body) }
 

@@ -180,10 +180,7 @@ func (r *round) run(ctx context.Context, stop <-chan struct{}) (spent cost.Spent
 			r.stop.Store(true)
 		}
 		if e != nil && err == nil {
-			err = e
-			if s.Context().Err() != nil {
-				err = s.Err()
-			}
+			err = s.Cause(e)
 			s.GiveUp(err)
 		}
 	}

@@ -135,8 +135,8 @@ func (rd *round) supervise(s *control.Session, stop <-chan struct{}) (spent cost
 		select {
 		case e := <-ended:
 			left--
-			if err == nil {
-				err = e
+			if e != nil && err == nil {
+				err = s.Cause(e)
 			}
 		case <-stop:
 			stop = nil
