@@ -43,7 +43,7 @@ func open(t testing.TB) verbs.Device {
 
 // ends runs a test between two ends in this process. The ends' parameters may
 // differ where a test wants so.
-func ends(t testing.TB, ctx context.Context, server, client *Params) (samples []*report.Sample, clientErr, serverErr error) {
+func ends(t testing.TB, ctx context.Context, server, client *Params, progress func(done, total int64)) (samples []*report.Sample, clientErr, serverErr error) {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -70,7 +70,7 @@ func ends(t testing.TB, ctx context.Context, server, client *Params) (samples []
 	clientErr = Run(ctx, context.Background(), c, open(t), client, true, report.Sink{Sample: func(s *report.Sample) error {
 		samples = append(samples, s)
 		return nil
-	}})
+	}, Progress: progress})
 	c.Close()
 	return samples, clientErr, <-done
 }
@@ -78,7 +78,7 @@ func ends(t testing.TB, ctx context.Context, server, client *Params) (samples []
 func both(t testing.TB, p Params) []*report.Sample {
 	t.Helper()
 	other := p
-	samples, err, serverErr := ends(t, context.Background(), &other, &p)
+	samples, err, serverErr := ends(t, context.Background(), &other, &p, nil)
 	if err != nil || serverErr != nil {
 		t.Errorf("client: %v; server: %v", err, serverErr)
 	}
@@ -200,7 +200,7 @@ func TestWrongBytesAreFound(t *testing.T) {
 			server.Op, server.Latency = op, latency
 			client := server
 			client.Seed++
-			samples, err, serverErr := ends(t, context.Background(), &server, &client)
+			samples, err, serverErr := ends(t, context.Background(), &server, &client, nil)
 			if exit.Code(err) != exit.Mismatch || exit.Code(serverErr) != exit.Mismatch {
 				t.Errorf("%v latency=%v: client: %v; server: %v", op, latency, err, serverErr)
 			}
@@ -216,9 +216,12 @@ func TestInterruptFlagsPartialResults(t *testing.T) {
 		p := defaults()
 		p.Latency, p.Duration, p.Sizes = latency, time.Hour, []int{64, 128}
 		ctx, cancel := context.WithCancel(context.Background())
-		time.AfterFunc(50*time.Millisecond, cancel)
 		other := p
-		samples, err, serverErr := ends(t, ctx, &other, &p)
+		samples, err, serverErr := ends(t, ctx, &other, &p, func(done, _ int64) {
+			if done > 0 {
+				cancel()
+			}
+		})
 		for _, e := range []error{err, serverErr} {
 			if e == nil || !strings.Contains(e.Error(), "interrupted") {
 				t.Errorf("err = %v", e)
@@ -246,7 +249,7 @@ func TestSetUpErrorsReachBothEnds(t *testing.T) {
 		server := defaults()
 		client := server
 		tt.change(&client)
-		_, err, serverErr := ends(t, context.Background(), &server, &client)
+		_, err, serverErr := ends(t, context.Background(), &server, &client, nil)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: client: %v; want %q", tt.desc, err, tt.want)
 		}
