@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pkg/errors"
 	"go.uber.org/goleak"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
@@ -211,5 +212,34 @@ func BenchmarkMsg(b *testing.B) {
 				b.ReportMetric(float64(s[0].Wall)/float64(s[0].Ops), "ns/msg")
 			}
 		})
+	}
+}
+
+// TestPeerThatHangs has a peer that only reads: a server that does not tell its
+// address, a client that does not dial.
+func TestPeerThatHangs(t *testing.T) {
+	for _, client := range []bool{true, false} {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ln.Close()
+		silent, err := net.Dial("tcp", ln.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer silent.Close()
+		nc, err := ln.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := control.New(context.Background(), nc, 300*time.Millisecond)
+		p := defaults()
+		err = Run(context.Background(), context.Background(), c, open(t), &p, client, report.Sink{})
+		c.Close()
+		step := map[bool]string{true: "step address", false: "step connected"}[client]
+		if !errors.Is(err, control.ErrTimeout) || !strings.Contains(err.Error(), step) {
+			t.Errorf("client=%v: err = %v, want a timeout of %s", client, err, step)
+		}
 	}
 }
