@@ -44,6 +44,30 @@ func viewFloats(b []byte) []float32 {
 	return view
 }
 
+// firstNotFinite gives the index of the first value in b that is NaN or an infinity,
+// or -1.
+func firstNotFinite(b []byte) int {
+	// Adding one to an exponent of all ones carries into the place of the sign. Two
+	// values are looked at together.
+	const exponents, one, signs = 0x7f800000_7f800000, 0x00800000_00800000, 0x80000000_80000000
+	var found uint64
+	for rest := b; len(rest) >= 8; rest = rest[8:] {
+		found |= binary.LittleEndian.Uint64(rest)&exponents + one
+	}
+	if n := len(b); n%8 == 4 {
+		found |= uint64(binary.LittleEndian.Uint32(b[n-4:]))&exponents + one
+	}
+	if found&signs == 0 {
+		return -1
+	}
+	for i := range len(b) / 4 {
+		if g := floatAt(b, i); g-g != 0 {
+			return i
+		}
+	}
+	return -1
+}
+
 func copyFloats(b []byte) []float32 {
 	out := make([]float32, len(b)/4)
 	for i := range out {
