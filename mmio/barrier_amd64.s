@@ -29,3 +29,17 @@ TEXT ·Store32(SB), NOSPLIT, $0-12
 	MOVL v+8(FP), BX
 	MOVL BX, (AX)
 	RET
+
+// func storeBlock(dst *uint64, src *byte)
+TEXT ·storeBlock(SB), NOSPLIT, $0-16
+	MOVQ dst+0(FP), DI
+	MOVQ src+8(FP), SI
+	MOVOU (SI), X0
+	MOVOU 16(SI), X1
+	MOVOU 32(SI), X2
+	MOVOU 48(SI), X3
+	MOVOU X0, (DI)
+	MOVOU X1, 16(DI)
+	MOVOU X2, 32(DI)
+	MOVOU X3, 48(DI)
+	RET

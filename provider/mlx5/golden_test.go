@@ -1,0 +1,192 @@
+package mlx5
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/byteexpress/byteexpress/mmio"
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// The vectors are what the mlx5 provider of rdma-core stored for the same calls,
+// on a little-endian host with rings filled with a known byte.
+
+type u64 uint64
+
+func (u *u64) UnmarshalJSON(b []byte) error {
+	v, err := strconv.ParseUint(strings.Trim(string(b), `"`), 0, 64)
+	*u = u64(v)
+	return err
+}
+
+type hexBytes []byte
+
+func (h *hexBytes) UnmarshalText(b []byte) (err error) {
+	*h, err = hex.DecodeString(string(b))
+	return err
+}
+
+type write struct {
+	Off int
+	Hex hexBytes
+}
+
+type goldenSGE struct {
+	Addr   u64
+	Length uint32
+	LKey   mr.LKey
+	Data   *hexBytes
+}
+
+type goldenWR struct {
+	ID         u64          `json:"wr_id"`
+	Opcode     qp.Opcode    `json:"opcode_num"`
+	Name       string       `json:"opcode"`
+	Flags      qp.SendFlags `json:"send_flags"`
+	Imm        hexBytes
+	Invalidate uint32 `json:"invalidate_rkey"`
+	RemoteAddr u64    `json:"remote_addr"`
+	RKey       mr.RKey
+	CompareAdd u64 `json:"compare_add"`
+	Swap       u64
+	SGE        []goldenSGE
+}
+
+type goldenSlot struct {
+	Idx    uint32
+	ID     u64    `json:"wr_id"`
+	Head   uint32 `json:"wqe_head"`
+	WRData uint32 `json:"wr_data"`
+}
+
+type goldenState struct {
+	CurPost uint32 `json:"cur_post"`
+	Head    uint32
+	Tail    uint32
+	Fence   uint8    `json:"fm_cache"`
+	Buffer  int      `json:"bf_offset"`
+	Record  hexBytes `json:"dbrec"`
+	Cons    uint32   `json:"cons_index"`
+}
+
+type goldenLine struct {
+	ID, Class, Quirk, Note string
+	QP                     struct {
+		Type     string
+		QPN      uint32
+		SQBlocks int   `json:"sq_wqe_cnt"`
+		RQSlots  int   `json:"rq_wqe_cnt"`
+		RQShift  uint  `json:"rq_wqe_shift"`
+		MaxGS    int   `json:"max_gs"`
+		StateGS  int   `json:"state_max_gs"`
+		MaxPost  int   `json:"max_post"`
+		Inline   int   `json:"max_inline"`
+		Signal   uint8 `json:"sq_signal_bits"`
+		Atomics  int   `json:"atomics_enabled"`
+	}
+	BF struct {
+		Size   int `json:"buf_size"`
+		Off    int `json:"reg_off"`
+		Number int `json:"uuarn"`
+		Prefer int `json:"prefer_bf"`
+		ShutUp int `json:"shut_up_bf"`
+	}
+	Pre, Post goldenState
+	WR        []goldenWR
+	Ret       int
+	BadWR     int     `json:"bad_wr"`
+	SQWrites  []write `json:"sq_writes"`
+	RQWrites  []write `json:"rq_writes"`
+	UARWrites []write `json:"uar_writes"`
+	Slots     []goldenSlot
+	goldenPoll
+	goldenSizes
+	goldenCall
+}
+
+func golden(t testing.TB, name string) (lines []goldenLine) {
+	t.Helper()
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
+		t.Skip("the vectors are of a little-endian host")
+	}
+	f, err := os.Open("testdata/" + name + ".jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := bufio.NewScanner(z)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		var l goldenLine
+		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
+			t.Fatalf("%v in %s", err, s.Bytes())
+		}
+		lines = append(lines, l)
+	}
+	if s.Err() != nil || len(lines) == 0 {
+		t.Fatalf("%d lines, %v", len(lines), s.Err())
+	}
+	return lines
+}
+
+// request is the line's request in our terms.
+func (g *goldenWR) request() qp.SendWR {
+	w := qp.SendWR{ID: uint64(g.ID), Opcode: g.Opcode, Flags: g.Flags, RKey: g.RKey, RemoteAddr: uint64(g.RemoteAddr),
+		CompareAdd: uint64(g.CompareAdd), Swap: uint64(g.Swap), Imm: g.Invalidate}
+	if g.Imm != nil {
+		w.Imm = binary.BigEndian.Uint32(g.Imm)
+	}
+	for _, s := range g.SGE {
+		if s.Data != nil {
+			w.Inline = append(w.Inline, *s.Data...)
+		} else {
+			w.SGEs = append(w.SGEs, qp.SGE{Addr: uint64(s.Addr), Length: s.Length, LKey: s.LKey})
+		}
+	}
+	return w
+}
+
+// mapped gives anonymous memory filled with a byte.
+func mapped(t testing.TB, n int, fill byte) *mmio.Mapping {
+	t.Helper()
+	m, err := mmio.Anonymous(max(n, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	for i := range m.Bytes() {
+		m.Bytes()[i] = fill
+	}
+	return m
+}
+
+// apply makes the stores of a line in an image.
+func apply(image []byte, writes []write) {
+	for _, w := range writes {
+		copy(image[w.Off:], w.Hex)
+	}
+}
+
+// differ reports where two images differ first.
+func differ(t *testing.T, id, what string, got, want []byte) {
+	t.Helper()
+	for i := range want {
+		if got[i] != want[i] {
+			end := min(i+32, len(want))
+			t.Errorf("%s: %s differs at %d (block %d, byte %d): % x, want % x", id, what, i, i/64, i%64, got[i:end], want[i:end])
+			return
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package mlx5
+
+import (
+	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/mmio"
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// sendQueue posts into a send ring.
+type sendQueue struct {
+	sendRing
+	book     *book
+	reg      *register
+	record   *uint32 // blocks posted, big-endian
+	blocks   uint32  // posted ever
+	head     uint32  // requests posted ever
+	caps     *qp.Caps
+	max      uint64 // bytes a message, of the port
+	noAtomic bool   // the device has no atomics
+}
+
+// post posts requests with one doorbell and says how many were taken.
+func (s *sendQueue) post(wrs []qp.SendWR) (n int, err error) {
+	room := uint32(s.caps.SendWR) - (s.head - s.book.completed())
+	var last uint32
+	var units int
+	for n < len(wrs) {
+		w := &wrs[n]
+		if err = s.check(w); err != nil {
+			break
+		}
+		if uint32(n) >= room {
+			err = qp.ErrQueueFull
+			break
+		}
+		last = s.blocks
+		units = s.put(last, w)
+		s.enter(w, last, units)
+		n++
+	}
+	if n > 0 {
+		s.ring(n, last, units, wrs[n-1].Flags&qp.Inline != 0)
+	}
+	return n, err
+}
+
+func (s *sendQueue) check(w *qp.SendWR) error {
+	if err := w.Check(s.caps); err != nil {
+		return err
+	}
+	if s.noAtomic && w.Opcode.IsAtomic() {
+		return qp.ErrOpcode
+	}
+	if w.Length() > s.max {
+		return qp.ErrMessageTooLong
+	}
+	return nil
+}
+
+// enter notes a request that was put, for its completion.
+func (s *sendQueue) enter(w *qp.SendWR, block uint32, units int) {
+	note := uint32(0)
+	if w.Opcode == localInvalidate {
+		note = uint32(cq.LocalInvalidate)
+	}
+	s.book.enter(block, w.ID, s.head, note)
+	s.blocks += uint32(units+3) / 4
+	s.head++
+}
+
+// ring makes the NIC look at what was put.
+func (s *sendQueue) ring(n int, last uint32, units int, inline bool) {
+	s.reg.ring(&s.sendRing, s.record, s.blocks, n, last, units, inline)
+}
+
+// reset forgets what was posted and not completed.
+func (s *sendQueue) reset() {
+	s.blocks, s.head, s.fence = 0, 0, 0
+	s.book.complete(0)
+	mmio.StoreBE32(s.record, 0)
+}
+
+// recvQueue posts into a receive ring.
+type recvQueue struct {
+	b        []byte
+	shift    uint // log2 of a slot's bytes
+	book     *book
+	record   *uint32 // receives posted, big-endian
+	head     uint32  // receives posted ever
+	caps     *qp.Caps
+	observer Observer
+	addr     uint64 // of the doorbell record
+}
+
+// post posts receives and says how many were taken. There is no doorbell.
+func (r *recvQueue) post(wrs []qp.RecvWR) (n int, err error) {
+	room := uint32(r.caps.RecvWR) - (r.head - r.book.completed())
+	for n < len(wrs) {
+		w := &wrs[n]
+		if err = w.Check(r.caps); err != nil {
+			break
+		}
+		if uint32(n) >= room {
+			err = qp.ErrQueueFull
+			break
+		}
+		slot := int(r.head&r.book.mask) << r.shift
+		putRecv(r.b[slot:slot+1<<r.shift:slot+1<<r.shift], w)
+		r.book.enter(r.head, w.ID, r.head, 0)
+		r.head++
+		n++
+	}
+	if n > 0 {
+		mmio.WriteBarrier()
+		mmio.StoreBE32(r.record, r.head&0xffff)
+		if r.observer != nil {
+			r.observer.Received(r.addr)
+		}
+	}
+	return n, err
+}
+
+// reset forgets what was posted and not completed.
+func (r *recvQueue) reset() {
+	r.head = 0
+	r.book.complete(0)
+	mmio.StoreBE32(r.record, 0)
+}
