@@ -14,7 +14,7 @@ const cacheClasses = 64
 // hot ones share few cache lines.
 type cache struct {
 	mag [cacheClasses]magazine
-	obj [cacheClasses * magazineSlots]uint32
+	obj [cacheClasses][magazineSlots]uint32
 
 	runs runCache
 
@@ -26,9 +26,6 @@ type magazine struct {
 	n     uint32 // objects; others read it for Stats
 	limit uint32 // most objects; 0 while a flush is wanted: others set it
 }
-
-// slot gives the index in obj of a magazine's i-th object, i below magazineSlots.
-func slot(class, i uint) uint { return (class*magazineSlots + i) % (cacheClasses * magazineSlots) }
 
 // noCache is the cache of a P that has none yet: always empty and full.
 var noCache cache
@@ -58,32 +55,29 @@ func (c *cache) wantFlush() {
 	atomic.StoreUint32(&c.runs.limit, 0)
 }
 
-// pop takes an object of a class.
+// pop takes an object of a class. It and push are small enough to be inlined.
 func (c *cache) pop(class uint32) (obj uint32, ok bool) {
-	k := uint(class) % cacheClasses
-	n := uint(c.mag[k].n)
+	k := class % cacheClasses
+	m, row := &c.mag[k], &c.obj[k]
+	n := m.n
 	if n == 0 {
 		return 0, false
 	}
-	store(&c.mag[k].n, uint32(n-1))
-	return c.obj[slot(k, n-1)], true
+	store(&m.n, n-1)
+	return row[(n-1)%magazineSlots], true
 }
 
 // push puts an object, unless the magazine is full or has the object on top.
 func (c *cache) push(class, obj uint32) bool {
-	k := uint(class) % cacheClasses
-	n := uint(c.mag[k].n)
-	if n >= uint(load(&c.mag[k].limit)) || n > 0 && c.obj[slot(k, n-1)] == obj {
+	k := class % cacheClasses
+	m, row := &c.mag[k], &c.obj[k]
+	n := m.n
+	if n >= load(&m.limit) || n > 0 && row[(n-1)%magazineSlots] == obj {
 		return false
 	}
-	c.obj[slot(k, n)] = obj
-	store(&c.mag[k].n, uint32(n+1))
+	row[n%magazineSlots] = obj
+	store(&m.n, n+1)
 	return true
-}
-
-// objects gives a magazine's whole storage.
-func (c *cache) objects(class uint32) []uint32 {
-	return c.obj[class*magazineSlots:][:magazineSlots]
 }
 
 // stock puts objects as far as they fit and returns how many.
@@ -93,7 +87,7 @@ func (c *cache) stock(class uint32, objs []uint32) int {
 	if n >= room {
 		return 0
 	}
-	k := copy(c.objects(class)[n:room], objs)
+	k := copy(c.obj[class%cacheClasses][n:room], objs)
 	store(&m.n, n+uint32(k))
 	return k
 }
@@ -102,7 +96,7 @@ func (c *cache) stock(class uint32, objs []uint32) int {
 // returns how many objects buf holds; obj is among them when the magazine takes
 // none. twice tells that obj is on top already.
 func (c *cache) spill(class, obj uint32, buf *[batchMax]uint32) (k int, twice bool) {
-	m, all := &c.mag[class%cacheClasses], c.objects(class)
+	m, all := &c.mag[class%cacheClasses], &c.obj[class%cacheClasses]
 	n, limit := m.n, load(&m.limit)
 	if n > 0 && all[n-1] == obj {
 		return 0, true
@@ -113,7 +107,7 @@ func (c *cache) spill(class, obj uint32, buf *[batchMax]uint32) (k int, twice bo
 	}
 	if n >= limit {
 		k = copy(buf[:], all[:n/2])
-		copy(all, all[k:n])
+		copy(all[:], all[k:n])
 		n -= uint32(k)
 	}
 	all[n] = obj

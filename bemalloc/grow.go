@@ -32,6 +32,7 @@ type growth struct {
 	last    time.Time     // end of the last successful growth
 	backOff time.Duration // 0: the last attempt succeeded
 	until   time.Time     // no attempt before
+	bytes   int64         // size of the refused attempt; smaller ones are let through
 	err     error         // what attempts get until then
 }
 
@@ -69,7 +70,7 @@ func (p *Pool) growStep() int {
 	if r.growth.last.IsZero() || p.cfg.now().Sub(r.growth.last) > growQuick {
 		return 1
 	}
-	return int(min(max(r.registered>>blockShift/8, 1), growMax))
+	return int(min(max(r.registered>>blockShift/16, 1), growMax))
 }
 
 // openBlocks opens up to n blocks for runs. It fails only if it opened none.
@@ -117,7 +118,7 @@ func (p *Pool) open(n uint32) (first uint32, err error) {
 	bytes := int64(n) << blockShift
 	r := &p.runs
 	r.mu.Lock()
-	if r.growth.backOff > 0 && p.cfg.now().Before(r.growth.until) {
+	if r.growth.backOff > 0 && bytes >= r.growth.bytes && p.cfg.now().Before(r.growth.until) {
 		err = r.growth.err
 	} else {
 		first, err = p.claim(n)
@@ -143,7 +144,7 @@ func (p *Pool) open(n uint32) (first uint32, err error) {
 			if err != nil {
 				r.growth.backOff = min(max(2*r.growth.backOff, backOffFirst), backOffMax)
 				r.growth.until = now.Add(r.growth.backOff)
-				r.growth.err = err
+				r.growth.bytes, r.growth.err = bytes, err
 			}
 		}
 		r.mu.Unlock()

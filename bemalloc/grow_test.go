@@ -163,6 +163,23 @@ func must2(t testing.TB) func([]byte, error) []byte {
 	return func(b []byte, err error) []byte { t.Helper(); return must(t, b, err) }
 }
 
+// TestBackOffLetsSmallerThrough: a refused huge registration does not keep blocks
+// from being opened.
+func TestBackOffLetsSmallerThrough(t *testing.T) {
+	dev, clk := newRegistrar(t), newClock()
+	dev.failAt = 1
+	p := newPool(t, Config{Registrar: dev, noJanitor: true, now: clk.now})
+	for range 2 {
+		if _, err := p.Alloc(100 << 20); !errors.Is(err, errRefused) {
+			t.Errorf("alloc: %v", err)
+		}
+	}
+	if n := dev.count(); n != 1 {
+		t.Errorf("%d attempts within the back-off", n)
+	}
+	free(t, p, must2(t)(p.Alloc(100)))
+}
+
 // TestRefusedThenReclaimed: a refused registration is tried again after what is
 // free was given back.
 func TestRefusedThenReclaimed(t *testing.T) {

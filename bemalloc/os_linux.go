@@ -42,7 +42,11 @@ func commit(b []byte, huge HugeMode, populate bool) (fellBack bool, err error) {
 	if !populate {
 		return fellBack, nil
 	}
-	switch err := unix.Madvise(b, unix.MADV_POPULATE_WRITE); err {
+	err = unix.Madvise(b, unix.MADV_POPULATE_WRITE)
+	for err == unix.EINTR {
+		err = unix.Madvise(b, unix.MADV_POPULATE_WRITE)
+	}
+	switch err {
 	case nil:
 	case unix.EINVAL: // before Linux 5.14
 		for i := 0; i < len(b); i += os.Getpagesize() {

@@ -90,7 +90,8 @@ func (p *Pool) AllocAligned(n, align int) ([]byte, error) { return p.alloc(nil, 
 // returned; it may have been resliced, as long as it starts at the same byte.
 // Free(nil) does nothing. Errors: ErrBadFree, ErrClosed, and ErrDoubleFree, which
 // without Config.Debug may be noticed only by a later Free of another buffer:
-// that buffer is then free all the same.
+// that buffer is then free all the same. Two Frees of one buffer that run at the
+// same time are a data race like any other.
 func (p *Pool) Free(b []byte) error {
 	off := p.mem.offset(b)
 	if class, ok := p.table.small(off); ok && p.local.push(class, uint32(off>>objShift)) {
@@ -170,7 +171,12 @@ func (p *Pool) allocate(h *Heap, n, align int) (uint64, error) {
 		return p.allocOwned(h.quota, n, align)
 	}
 	if n <= maxSmall && align <= maxSmall {
-		obj, err := p.refill(h, classAligned(uint(n), uint(align)))
+		class := classAligned(uint(n), uint(align))
+		obj, ok := p.popAligned(h, class, align)
+		var err error
+		if !ok {
+			obj, err = p.refill(h, class)
+		}
 		return uint64(obj) << objShift, err
 	}
 	if n <= cachedRun*unitSize && align <= unitSize {
@@ -179,6 +185,19 @@ func (p *Pool) allocate(h *Heap, n, align int) (uint64, error) {
 		}
 	}
 	return p.allocLarge(n, align, kindHead)
+}
+
+// popAligned takes an object of a class from the caller's cache, where Alloc did
+// not look already: for an alignment.
+func (p *Pool) popAligned(h *Heap, class uint32, align int) (obj uint32, ok bool) {
+	switch {
+	case align == 1:
+		return 0, false
+	case h != nil:
+		return h.c.pop(class)
+	default:
+		return p.local.pop(class)
+	}
 }
 
 // allocLarge finds n bytes that are no object: a run or a huge run, whose first

@@ -294,7 +294,7 @@ func (p *Pool) drain(ce *central) (moved bool) {
 func (p *Pool) flush(c *cache) (moved bool) {
 	for i := range uint32(numClasses) {
 		if n := c.mag[i].n; n > 0 {
-			p.putBack(&p.central[i], c.objects(i)[:n])
+			p.putBack(&p.central[i], c.obj[i][:n])
 			store(&c.mag[i].n, 0)
 			moved = true
 		}

@@ -26,7 +26,8 @@ type runs struct {
 }
 
 // tryRun takes k units at a multiple of align units, marks them as of a kind and
-// returns the first; or it returns the growth that the caller must wait for, with makeRoom.
+// returns the first; or it returns the growth that the caller must wait for, with
+// makeRoom.
 func (p *Pool) tryRun(k, align, kind uint32) (u uint32, g growing) {
 	p.runs.mu.Lock()
 	defer p.runs.mu.Unlock()
