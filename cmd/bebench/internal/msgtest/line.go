@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/peak"
@@ -35,6 +37,8 @@ type line struct {
 	stopped bool
 	bad     string // first mismatch; the receiver's
 }
+
+var errMissing = errors.New("the peer says that it sent more messages than came")
 
 // parcel is a buffer with a message, or what became of it.
 type parcel struct {
@@ -169,7 +173,7 @@ func (l *line) completed(pc *parcel) time.Time {
 
 // receive takes messages until all have come. finished ends when the peer has told
 // how many there are.
-func (l *line) receive(ctx, finished context.Context) error {
+func (l *line) receive(ctx, finished context.Context, limit time.Duration) error {
 	for m := int64(0); ; m++ {
 		if t := l.target.Load(); t >= 0 && m >= t {
 			return nil
@@ -179,7 +183,12 @@ func (l *line) receive(ctx, finished context.Context) error {
 			if m >= l.target.Load() {
 				return nil
 			}
-			b, err = l.sock.Recv(ctx)
+			// It was acknowledged, so it is here or comes at once.
+			last, cancel := context.WithTimeoutCause(ctx, limit, errMissing)
+			if b, err = l.sock.Recv(last); err != nil && last.Err() != nil {
+				err = context.Cause(last)
+			}
+			cancel()
 		}
 		if err != nil {
 			return err

@@ -153,7 +153,7 @@ func (r *round) run(ctx context.Context, stop <-chan struct{}) (spent cost.Spent
 		}
 		if r.receives() {
 			left++
-			go func() { receivers <- l.receive(s.Context(), finished) }()
+			go func() { receivers <- l.receive(s.Context(), finished, r.c.Limit()) }()
 		}
 	}
 	sending := len(r.lines)

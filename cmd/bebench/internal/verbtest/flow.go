@@ -49,6 +49,8 @@ type flow struct {
 	// What the session tells the goroutine.
 	stop   atomic.Bool             // initiator: finish early
 	target atomic.Pointer[[]int64] // responder: messages of each lane, once known
+	due    atomic.Int64            // responder: Unix nanoseconds when they must all have come; set before target
+	alarm  *time.Timer             // wakes it when due; the session's
 	abort  atomic.Bool             // give up at once
 
 	// Results. done tells that the others may be read.
@@ -63,7 +65,10 @@ type flow struct {
 	bad     string // first mismatch
 }
 
-var errAborted = errors.New("given up")
+var (
+	errAborted = errors.New("given up")
+	errMissing = errors.New("the peer says that it sent more messages than came")
+)
 
 // side tells the two ends of a flow apart in seeds: 1 for the initiator.
 func (f *flow) side() uint64 {
@@ -185,6 +190,9 @@ func (f *flow) poll(idle bool) ([]cq.Completion, error) {
 		if f.abort.Load() {
 			return nil, errAborted
 		}
+		if f.overdue() {
+			return nil, errMissing
+		}
 		if !f.p.Events || !idle {
 			if f.idle++; f.idle%spins == 0 {
 				runtime.Gosched()
@@ -253,6 +261,20 @@ func (f *flow) targets() []int64 {
 	return nil
 }
 
+// expect tells a responder how many messages there are. They were all acknowledged,
+// so none needs longer than limit to be taken.
+func (f *flow) expect(counts []int64, limit time.Duration) {
+	f.due.Store(time.Now().Add(limit).UnixNano())
+	f.target.Store(&counts)
+	f.wake()
+	f.alarm = time.AfterFunc(limit, f.wake)
+}
+
+// overdue looks at the clock now and then.
+func (f *flow) overdue() bool {
+	return f.idle%spins == 0 && f.targets() != nil && time.Now().UnixNano() > f.due.Load()
+}
+
 // counts is what the initiator tells the responder in the end.
 func (f *flow) counts() []int64 {
 	n := make([]int64, len(f.lanes))
@@ -285,6 +307,9 @@ func (f *flow) wake() { f.cq.Wake() }
 // close destroys the flow's objects and says what could not be.
 func (f *flow) close(r *rig) error {
 	var first error
+	if f.alarm != nil {
+		f.alarm.Stop()
+	}
 	for _, l := range f.lanes {
 		if err := l.close(r); first == nil {
 			first = err

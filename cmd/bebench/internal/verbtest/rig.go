@@ -152,6 +152,9 @@ func (e *endpoint) fits(o *endpoint) error {
 	if e.GIDType != o.GIDType {
 		return fmt.Errorf("GID types differ: ours is %s, the peer's %s: choose GIDs of one type with -x", e.GIDType, o.GIDType)
 	}
+	if _, ok := qp.MTUOf(o.MTUBytes); !ok || o.MaxReads < 0 || o.MaxDestReads < 0 {
+		return fmt.Errorf("the peer's MTU of %d bytes and its %d and %d outstanding READs make no sense", o.MTUBytes, o.MaxReads, o.MaxDestReads)
+	}
 	if len(e.Flows) != len(o.Flows) {
 		return fmt.Errorf("the peer has %d flows, we have %d", len(o.Flows), len(e.Flows))
 	}

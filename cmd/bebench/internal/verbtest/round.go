@@ -192,8 +192,7 @@ func (rd *round) setTargets(body json.RawMessage) error {
 		if len(n) != len(f.lanes) {
 			return errors.Errorf("flow %d has %d counts, %d queue pairs", f.index, len(n), len(f.lanes))
 		}
-		f.target.Store(&n)
-		f.wake()
+		f.expect(n, rd.c.Limit())
 	}
 	return nil
 }

@@ -302,6 +302,43 @@ func hangAfter(nc net.Conn, after string) {
 	}
 }
 
+// TestPeerThatPromisesMore says that it sent messages which never came.
+func TestPeerThatPromisesMore(t *testing.T) {
+	for _, events := range []bool{false, true} {
+		a, b := net.Pipe()
+		go func() {
+			c := control.New(context.Background(), b, time.Minute)
+			defer c.Close()
+			var peer endpoint
+			_ = c.Recv("endpoints", &peer)
+			_ = c.Send("endpoints", peer)
+			_ = c.Recv("ready", nil)
+			_ = c.Send("ready", nil)
+			go func() {
+				buf := make([]byte, 4096)
+				for {
+					if _, err := b.Read(buf); err != nil {
+						return
+					}
+				}
+			}()
+			err := c.Send("finished", finished{map[int][]int64{0: {5}}})
+			for err == nil {
+				time.Sleep(50 * time.Millisecond)
+				err = c.Send("alive", nil)
+			}
+		}()
+		c := control.New(context.Background(), a, 600*time.Millisecond)
+		p := defaults()
+		p.Events = events
+		if err := Run(context.Background(), context.Background(), c, open(t), &p, false, report.Sink{}); !errors.Is(err, errMissing) {
+			t.Errorf("events=%v: err = %v, want %v", events, err, errMissing)
+		}
+		a.Close()
+		b.Close()
+	}
+}
+
 func TestNothingIsLeftBehind(t *testing.T) {
 	count := func() int {
 		e, err := os.ReadDir("/proc/self/fd")
