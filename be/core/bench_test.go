@@ -57,7 +57,7 @@ func newNull(b *testing.B) (*Engine, *nullQP, *Socket, *poolMemory) {
 	cfg := testConfig()
 	cfg.RecvDepth, cfg.PeerDepth, cfg.Backlog, cfg.PeerBacklog, cfg.EagerLimit, cfg.Fragment, cfg.Window = 64, 64, 128, 128, 8192, 65536, 256<<10
 	mem := &poolMemory{newFakeMemory(arenaBytes), map[int][][]byte{}}
-	q := &nullQP{}
+	q := &nullQP{fakeQP: fakeQP{caps: qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 2, RecvSGE: 2}}}
 	s := &nullSide{side{t: b, quota: &fakeQuota{limit: 1 << 30}}, mem}
 	e, err := NewEngine(cfg, q, mem, s.quota, s)
 	if err != nil {

@@ -72,7 +72,7 @@ func (c *counter) finish(err error) {
 	}
 	// What was running when the process died never reported an end.
 	for key, log := range c.logs {
-		if key.name != "" && err != nil {
+		if key.name != "" && err != nil && !strings.HasPrefix(key.name, "Benchmark") { // benchmarks report no end
 			c.fail(key, "did not end")
 			c.print(log)
 		}
@@ -128,6 +128,7 @@ func (c *counter) event(e event) {
 			if !c.failedIn[e.Package] {
 				c.fail(key, "failed outside its tests")
 			}
+			c.printBenchmarks(e.Package)
 			fmt.Fprintf(c.out, "FAIL %s %.1fs\n", e.Package, e.Elapsed)
 		} else {
 			c.fail(key, "")
@@ -147,6 +148,16 @@ func (c *counter) fail(key test, how string) {
 		name += ": " + how
 	}
 	c.failures = append(c.failures, name)
+}
+
+// printBenchmarks shows what the benchmarks of a failed package wrote.
+func (c *counter) printBenchmarks(pkg string) {
+	for key, log := range c.logs {
+		if key.pkg == pkg && strings.HasPrefix(key.name, "Benchmark") {
+			c.print(log)
+			delete(c.logs, key)
+		}
+	}
 }
 
 func (c *counter) print(log []string) {

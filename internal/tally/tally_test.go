@@ -32,6 +32,13 @@ const (
 {"ImportPath":"p","Action":"build-fail"}
 {"Action":"fail","Package":"p","Elapsed":0,"FailedBuild":"p"}
 `
+	benchFails = `{"Action":"run","Package":"q","Test":"BenchmarkA"}
+{"Action":"output","Package":"q","Test":"BenchmarkA","Output":"BenchmarkA 1 5 ns/op\n"}
+{"Action":"pass","Package":"q"}
+{"Action":"run","Package":"p","Test":"BenchmarkB"}
+{"Action":"output","Package":"p","Test":"BenchmarkB","Output":"panic: index out of range\n"}
+{"Action":"fail","Package":"p","Elapsed":0}
+`
 	died = `{"Action":"run","Package":"p","Test":"TestD"}
 {"Action":"output","Package":"p","Test":"TestD","Output":"=== RUN   TestD\n"}
 `
@@ -51,6 +58,7 @@ func TestRun(t *testing.T) {
 		{"a test skips", oneSkip, nil, "0 passed, 0 failed, 1 skipped", "skipped p TestC: RDMA_DEVICE is not set"},
 		{"a package does not build", buildFail, exit1, "0 passed, 1 failed, 0 skipped", "expected declaration"},
 		{"a test binary dies", onePass + died, exit1, "1 passed, 1 failed, 0 skipped", "p TestD: did not end"},
+		{"a benchmark panics", benchFails, exit1, "0 passed, 1 failed, 0 skipped", "index out of range"},
 		{"a plain target passes", "fine\n", nil, "1 passed, 0 failed, 0 skipped", "fine"},
 		{"a plain target fails", "bad\n", exit1, "0 passed, 1 failed, 0 skipped", "bad"},
 		{"a plain target skips", "skipped: no network\n", nil, "0 passed, 0 failed, 1 skipped", "skipped no network"},
