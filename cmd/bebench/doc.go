@@ -6,6 +6,7 @@
 //	bebench send|write|... bw|lat     verbs, as perftest does
 //	bebench msg bw|lat                ByteExpress sockets
 //	bebench ps                        the parameter-server job, on one host or several
+//	bebench alloc                     the allocator's workloads
 //
 // A test between two hosts runs the same command on both: without a host it is
 // the server, with one the client. On the simulator, and with --local, both ends

@@ -20,6 +20,32 @@ type Config struct {
 	Pool       *bemalloc.Pool
 }
 
+// MaxThreads bounds Config.Threads.
+const MaxThreads = 64
+
+// Touch names what is written of a buffer: "page" or "edge".
+func (c *Config) Touch() string {
+	if c.Edge {
+		return "edge"
+	}
+	return "page"
+}
+
+// checksums are the definition's, by workload and threads, for its iterations.
+var checksums = map[string]map[int]uint64{
+	"large": {1: 30904938679, 2: 31183200788, 4: 31770489196, 8: 32817989305},
+	"small": {1: 33202078732, 2: 33587591476, 4: 34360369799, 8: 35872922808},
+}
+
+// Checksum gives the sum that a run must end with, where the definition says it.
+func (c *Config) Checksum() (sum uint64, ok bool) {
+	if c.Iterations != 0 && c.Iterations != c.Workload.Iterations {
+		return 0, false
+	}
+	sum, ok = checksums[c.Workload.Name][c.Threads]
+	return sum, ok
+}
+
 // Result is what a run measured.
 type Result struct {
 	Iterations   uint64
@@ -38,8 +64,8 @@ type Result struct {
 // Run performs the workload. It sets GOMAXPROCS to the number of threads while it
 // runs. The first error of the pool ends the run.
 func Run(cfg Config) (Result, error) {
-	if cfg.Threads < 1 || cfg.Threads > 64 {
-		return Result{}, fmt.Errorf("alloc job: %d threads, want 1 to 64", cfg.Threads)
+	if cfg.Threads < 1 || cfg.Threads > MaxThreads {
+		return Result{}, fmt.Errorf("alloc job: %d threads, want 1 to %d", cfg.Threads, MaxThreads)
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cfg.Threads))
 	return run(cfg)

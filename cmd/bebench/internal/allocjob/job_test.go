@@ -8,12 +8,6 @@ import (
 	"github.com/byteexpress/byteexpress/bemalloc"
 )
 
-// The definition's values. They depend on the workload and the thread count only.
-var checksums = map[string]map[int]uint64{
-	"large": {1: 30904938679, 2: 31183200788, 4: 31770489196, 8: 32817989305},
-	"small": {1: 33202078732, 2: 33587591476, 4: 34360369799, 8: 35872922808},
-}
-
 func TestSplitMix(t *testing.T) {
 	s := newSplitMix(0)
 	for i, want := range []uint64{0x172dca705fcca9d9, 0x8f9f38d37881e6a1, 0xa876e8069ddb6d3d} {

@@ -53,6 +53,24 @@ func LatencyTable(w io.Writer) *Table {
 	}, costs...)}
 }
 
+// AllocTable is for the allocator's workloads: a row for each workload, thread
+// count and source.
+func AllocTable(w io.Writer) *Table {
+	ratio := func(r *Row) string {
+		live, registered := float64(r.Counters["live_bytes"]), float64(r.Counters["registered_bytes"])
+		return num(ptr(registered/live), 1, 2)
+	}
+	return &Table{w, []column{
+		{"workload               ", func(r *Row) string { return r.Op }},
+		{"from  ", func(r *Row) string { return r.Name }},
+		{"#ops      ", ops},
+		{"Mops/sec", func(r *Row) string { return num(r.OpsPerS, 1e-6, 3) }},
+		{"CPU[nsec/op]", func(r *Row) string { return num(r.CPUNSPerOp, 1, 1) }},
+		{"registered/live", ratio},
+		{"stalls", func(r *Row) string { return fmt.Sprint(r.Counters["stalls"]) }},
+	}}
+}
+
 // JobTable is for the parameter-server job: a row for each operation and
 // transport.
 func JobTable(w io.Writer) *Table {

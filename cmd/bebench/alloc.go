@@ -1,0 +1,180 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/byteexpress/byteexpress/bemalloc"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/allocjob"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+)
+
+// allocFlags say which allocator workloads to run. The letters are those of the C
+// harness that measures other allocators, so that --tsv stands beside it.
+type allocFlags struct {
+	workload   string
+	threads    string
+	iterations uint64
+	touch      string
+	name       string
+	source     string
+	huge       string
+	tsv        bool
+	output     outputFlags
+}
+
+func newAlloc(e *env) *cobra.Command {
+	f := new(allocFlags)
+	c := &cobra.Command{
+		Use: "alloc", Short: "the allocator workloads: small and large buffers, a tenth freed by other threads", Args: noSuchCommand,
+		RunE: func(c *cobra.Command, _ []string) error { return runAlloc(e, c, f) },
+	}
+	fs := c.Flags()
+	fs.StringVarP(&f.workload, "workload", "w", "small,large", "workloads: small (16 B to 16 KiB), large (64 KiB to 1 MiB)")
+	fs.StringVarP(&f.threads, "threads", "t", "1,2,4,8", "thread counts")
+	fs.Uint64VarP(&f.iterations, "iters", "i", 0, "iterations of all threads together; 0: the workload's")
+	fs.StringVarP(&f.touch, "touch", "p", "page", "what is written of a buffer: page (a byte of every page), edge (its ends)")
+	fs.StringVarP(&f.name, "name", "n", "", "name of the result; default: the source")
+	fs.StringVar(&f.source, "source", "heap,pool", "where threads allocate: heap (one for each), pool (the pool's own calls)")
+	fs.StringVar(&f.huge, "huge", "advise", "pages: advise (transparent huge pages), off")
+	fs.BoolVar(&f.tsv, "tsv", false, "one run, printed as the line of the C harness, memory peak of the process included")
+	f.output.add(fs)
+	return c
+}
+
+func runAlloc(e *env, c *cobra.Command, f *allocFlags) error {
+	runs, err := f.runs()
+	if err != nil {
+		return err
+	}
+	if f.tsv {
+		if len(runs) != 1 {
+			return exit.Usagef("bebench alloc: --tsv is for one workload, one thread count and one source, as -w small -t 2 --source heap: got %d runs", len(runs))
+		}
+		return runs[0].tsv(e)
+	}
+	o := newOutput(e, c, nil, &f.output, report.AllocTable)
+	_ = report.Rule(o.text)
+	o.printf(" allocator workloads: a thread a goroutine on as many Ps, touch %s, pages %s\n", f.touch, f.huge)
+	_ = report.Rule(o.text)
+	for i := range runs {
+		if err = e.soft.Err(); err != nil {
+			break
+		}
+		var r allocjob.Result
+		if r, err = runs[i].run(); err != nil {
+			break
+		}
+		if err = o.row(runs[i].row(&r), true); err != nil {
+			break
+		}
+		if want, ok := runs[i].cfg.Checksum(); ok && want != r.Checksum {
+			err = exit.Mismatchf("bebench alloc: %s: checksum %d, want %d", runs[i].op(), r.Checksum, want)
+			break
+		}
+	}
+	_ = report.Rule(o.text)
+	return o.finish(err)
+}
+
+// allocRun is one of the runs that the flags ask for.
+type allocRun struct {
+	cfg  allocjob.Config
+	pool bemalloc.Config
+	name string
+}
+
+func (f *allocFlags) runs() (runs []allocRun, err error) {
+	if err := f.output.check(); err != nil {
+		return nil, err
+	}
+	var pool bemalloc.Config
+	switch f.huge {
+	case "advise":
+	case "off":
+		pool.HugePages = bemalloc.HugeOff
+	default:
+		return nil, exit.Usagef("bebench alloc: --huge %q: want advise or off", f.huge)
+	}
+	if f.touch != "page" && f.touch != "edge" {
+		return nil, exit.Usagef("bebench alloc: --touch %q: want page or edge", f.touch)
+	}
+	for _, w := range strings.Split(f.workload, ",") {
+		work, ok := map[string]allocjob.Workload{"small": allocjob.Small, "large": allocjob.Large}[w]
+		if !ok {
+			return nil, exit.Usagef("bebench alloc: --workload %q: want small or large", w)
+		}
+		for _, t := range strings.Split(f.threads, ",") {
+			threads, err := strconv.Atoi(t)
+			if err != nil || threads < 1 || threads > allocjob.MaxThreads {
+				return nil, exit.Usagef("bebench alloc: --threads %q: want numbers from 1 to %d", t, allocjob.MaxThreads)
+			}
+			for _, s := range strings.Split(f.source, ",") {
+				if s != "heap" && s != "pool" {
+					return nil, exit.Usagef("bebench alloc: --source %q: want heap or pool", s)
+				}
+				name := f.name
+				if name == "" {
+					name = s
+				}
+				cfg := allocjob.Config{Workload: work, Threads: threads, Iterations: f.iterations, Edge: f.touch == "edge", Heaps: s == "heap"}
+				runs = append(runs, allocRun{cfg, pool, name})
+			}
+		}
+	}
+	return runs, nil
+}
+
+func (r *allocRun) op() string {
+	return fmt.Sprintf("%s/%s/threads=%d", r.cfg.Workload.Name, r.cfg.Touch(), r.cfg.Threads)
+}
+
+// run does the work on a pool of its own.
+func (r *allocRun) run() (allocjob.Result, error) {
+	pool, err := bemalloc.New(r.pool)
+	if err != nil {
+		return allocjob.Result{}, err
+	}
+	cfg := r.cfg
+	cfg.Pool = pool
+	res, err := allocjob.Run(cfg)
+	return res, joined([]error{err, pool.Close()})
+}
+
+// row puts a result into the document's units. The memory of the process grows from
+// run to run; what the pool registered is each run's own.
+func (r *allocRun) row(res *allocjob.Result) report.Row {
+	s := report.Sample{
+		Name: r.name, Op: r.op(), Ops: int64(res.Ops), Wall: res.Elapsed,
+		Counters: map[string]int64{
+			"registered_bytes": res.Registered, "live_bytes": int64(res.NominalBytes), "checksum": int64(res.Checksum), "stalls": int64(res.Stalls),
+		},
+	}
+	if _, ok := r.cfg.Checksum(); ok {
+		verified := true
+		s.Verified = &verified
+	}
+	row := s.Row()
+	if res.CPU > 0 && res.Ops > 0 {
+		ns := float64(res.CPU) / float64(res.Ops)
+		row.CPUNSPerOp = &ns
+	}
+	return row
+}
+
+// tsv runs once and prints the C harness's line.
+func (r *allocRun) tsv(e *env) error {
+	res, err := r.run()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.stdout, "%s\t%s\t%s\t%d\t%d\t%d\t%.4f\t%.0f\t%d\t%d\t%d\t%016x:%d\t%d\t%.4f\n",
+		r.name, r.cfg.Workload.Name, r.cfg.Touch(), r.cfg.Threads, res.Iterations, res.Ops, res.Elapsed.Seconds(),
+		float64(res.Ops)/res.Elapsed.Seconds(), res.NominalBytes, res.PeakBytes, res.BaseBytes, res.TableHash, res.Checksum,
+		res.Stalls, res.CPU.Seconds())
+	return err
+}
