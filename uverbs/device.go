@@ -5,6 +5,7 @@ import "fmt"
 // Device is an RDMA device that the kernel has, opened or not.
 type Device struct {
 	Name     string // "rxe0"
+	Index    uint32 // the kernel's number of it; 0 also when netlink does not tell
 	Node     string // "uverbs0"; empty if the kernel made none
 	Path     string // of the device node
 	Major    uint32 // device number of the node

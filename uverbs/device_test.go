@@ -43,7 +43,7 @@ func TestDeviceDiscovery(t *testing.T) {
 		t.Errorf("device %+v", d)
 	}
 	ids := (&System{}).driverIDs()
-	if ids[d.Name] != d.Driver {
+	if ids[d.Name] != (nlDevice{d.Driver, d.Index}) {
 		t.Errorf("netlink says %v, of %v", ids[d.Name], ids)
 	}
 	plain, err := (&System{Netlink: func([]byte) ([][]byte, error) { return nil, unix.EOPNOTSUPP }}).Devices()
@@ -51,6 +51,7 @@ func TestDeviceDiscovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range plain {
+		p.Index = d.Index // only netlink tells
 		if p.Name == d.Name && p != d {
 			t.Errorf("by sysfs alone %+v, with netlink %+v", p, d)
 		}

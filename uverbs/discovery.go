@@ -94,8 +94,8 @@ func (s *System) checkABI() error {
 	return &verbs.UnsupportedError{Feature: fmt.Sprintf("verbs ABI version %d", abiVersion), Missing: "the kernel, which has version " + v}
 }
 
-func (s *System) device(name, node string, id DriverID) Device {
-	d := Device{Name: name, Node: node, Driver: id, NetDev: s.read("infiniband", name, "parent")}
+func (s *System) device(name, node string, nl nlDevice) Device {
+	d := Device{Name: name, Node: node, Driver: nl.driver, Index: nl.index, NetDev: s.read("infiniband", name, "parent")}
 	first, _, _ := strings.Cut(s.read("infiniband", name, "node_type"), ":")
 	d.NodeType, _ = strconv.Atoi(first)
 	d.NodeGUID, _ = strconv.ParseUint(strings.ReplaceAll(s.read("infiniband", name, "node_guid"), ":", ""), 16, 64)

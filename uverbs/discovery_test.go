@@ -185,15 +185,16 @@ func fakeNetlink(req []byte) ([][]byte, error) {
 	return nil, unix.EOPNOTSUPP
 }
 
-// Netlink's word on the driver is better than what sysfs looks like.
+// Netlink's word on the driver is better than what sysfs looks like, and it alone has
+// the kernel's number.
 func TestDriverByNetlink(t *testing.T) {
 	root := writeTree(t, rxeTree())
-	for want, ask := range map[DriverID]func([]byte) ([][]byte, error){
-		DriverSIW: fakeNetlink,
-		DriverRXE: func([]byte) ([][]byte, error) { return nil, unix.EOPNOTSUPP },
+	for want, ask := range map[nlDevice]func([]byte) ([][]byte, error){
+		{DriverSIW, 3}: fakeNetlink,
+		{DriverRXE, 0}: func([]byte) ([][]byte, error) { return nil, unix.EOPNOTSUPP },
 	} {
 		devs, err := (&System{SysRoot: root, DevRoot: root, Netlink: ask}).Devices()
-		if err != nil || len(devs) != 1 || devs[0].Driver != want {
+		if err != nil || len(devs) != 1 || devs[0].Driver != want.driver || devs[0].Index != want.index {
 			t.Errorf("devices %+v, %v; want driver %v", devs, err, want)
 		}
 	}

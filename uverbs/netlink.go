@@ -16,12 +16,18 @@ import (
 
 const nlHeader = 16 // struct nlmsghdr
 
+// nlDevice is what netlink tells of a device.
+type nlDevice struct {
+	driver DriverID
+	index  uint32
+}
+
 var errNetlink = errors.New("malformed netlink message")
 
-// driverIDs asks which driver each device has. It is empty when netlink does not
-// answer: old kernels, or a system without RDMA.
-func (s *System) driverIDs() map[string]DriverID {
-	ids := map[string]DriverID{}
+// driverIDs asks which driver and which number of the kernel's each device has. It is
+// empty when netlink does not answer: old kernels, or a system without RDMA.
+func (s *System) driverIDs() map[string]nlDevice {
+	ids := map[string]nlDevice{}
 	ask, done := s.netlink()
 	defer done()
 	if ask == nil {
@@ -42,7 +48,9 @@ func (s *System) driverIDs() map[string]DriverID {
 			continue
 		}
 		if a, err := nlAttrs(reply[0]); err == nil && len(a[nlAttrDriverID]) == 4 {
-			ids[strings.TrimRight(string(dev[nlAttrDevName]), "\x00")] = DriverID(binary.NativeEndian.Uint32(a[nlAttrDriverID]))
+			ids[strings.TrimRight(string(dev[nlAttrDevName]), "\x00")] = nlDevice{
+				driver: DriverID(binary.NativeEndian.Uint32(a[nlAttrDriverID])), index: binary.NativeEndian.Uint32(dev[nlAttrDevIndex]),
+			}
 		}
 	}
 	return ids
