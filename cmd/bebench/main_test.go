@@ -43,6 +43,16 @@ func bebench(ctx context.Context, args ...string) result {
 	return result{code, out.String(), errout.String()}
 }
 
+// onSim makes a command line one for the simulator, whatever devices there are.
+func onSim(line string) []string {
+	args := strings.Fields(line)
+	switch args[0] {
+	case "devices", "-D":
+		return args
+	}
+	return append(args, "-d", "sim:")
+}
+
 // process starts the command as a process of its own.
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
@@ -154,7 +164,7 @@ func TestLocalRuns(t *testing.T) {
 		{"devices --json -", []string{"bebench-devices/1"}},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
-			bebench(context.Background(), strings.Fields(tt.args)...).want(t, exit.Done, tt.want...)
+			bebench(context.Background(), onSim(tt.args)...).want(t, exit.Done, tt.want...)
 		})
 	}
 }
@@ -211,7 +221,7 @@ func TestJSON(t *testing.T) {
 		},
 	} {
 		t.Run(args, func(t *testing.T) {
-			r := bebench(context.Background(), append(strings.Fields(args), "--json", "-")...)
+			r := bebench(context.Background(), append(onSim(args), "--json", "-")...)
 			r.want(t, exit.Done)
 			d := decode(t, []byte(r.out))
 			if len(d.Rows) == 0 || d.Device == nil || !check(d) {
@@ -226,7 +236,7 @@ func TestJSON(t *testing.T) {
 
 func TestJSONFileAndStream(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.json")
-	r := bebench(context.Background(), "send", "lat", "-n", "20", "--json", path)
+	r := bebench(context.Background(), "send", "lat", "-d", "sim:", "-n", "20", "--json", path)
 	r.want(t, exit.Done, "t_avg[usec]")
 	b, err := os.ReadFile(path)
 	if err != nil {
@@ -235,7 +245,7 @@ func TestJSONFileAndStream(t *testing.T) {
 	if d := decode(t, b); len(d.Rows) != 1 {
 		t.Errorf("%d rows", len(d.Rows))
 	}
-	r = bebench(context.Background(), "send", "bw", "-D", "0.5", "--json-stream", "--interval", "0.1")
+	r = bebench(context.Background(), "send", "bw", "-d", "sim:", "-D", "0.5", "--json-stream", "--interval", "0.1")
 	r.want(t, exit.Done)
 	lines := strings.Split(strings.TrimSpace(r.out), "\n")
 	if len(lines) < 2 || !strings.Contains(lines[0], `"interval":true`) || strings.Contains(lines[len(lines)-1], `"interval"`) {
@@ -246,7 +256,7 @@ func TestJSONFileAndStream(t *testing.T) {
 			t.Errorf("no JSON: %s", line)
 		}
 	}
-	bebench(context.Background(), "send", "lat", "-n", "20", "--json", filepath.Join(path, "x")).want(t, exit.Failed, "JSON result")
+	bebench(context.Background(), "send", "lat", "-d", "sim:", "-n", "20", "--json", filepath.Join(path, "x")).want(t, exit.Failed, "JSON result")
 }
 
 func TestThresholds(t *testing.T) {
@@ -261,7 +271,7 @@ func TestThresholds(t *testing.T) {
 		"ps -n 10 --rows 50 --max-mean 1e9":                         exit.Done,
 		"ps -n 10 --rows 50 --transport tcp --local --max-p99 1e-6": exit.Threshold,
 	} {
-		r := bebench(context.Background(), strings.Fields(args)...)
+		r := bebench(context.Background(), onSim(args)...)
 		if r.code != want {
 			t.Errorf("%s: exit status %d, want %d\n%s", args, r.code, want, r.errout)
 		}
@@ -292,7 +302,7 @@ func TestInterrupt(t *testing.T) {
 		t.Run(args, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(context.Background())
 			time.AfterFunc(700*time.Millisecond, cancel)
-			r := bebench(ctx, append(strings.Fields(args), "--json", "-")...)
+			r := bebench(ctx, append(onSim(args), "--json", "-")...)
 			r.want(t, exit.Failed, "interrupted")
 			d := decode(t, []byte(r.out))
 			// On a slow machine the interrupt may come before anything was measured.
@@ -304,11 +314,11 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestProgressIsForTerminals(t *testing.T) {
-	r := bebench(context.Background(), "send", "bw", "-D", "0.5")
+	r := bebench(context.Background(), "send", "bw", "-d", "sim:", "-D", "0.5")
 	if r.want(t, exit.Done); r.errout != "" {
 		t.Errorf("on standard error: %q", r.errout)
 	}
-	r = bebench(context.Background(), "send", "bw", "-D", "0.5", "--progress", "always")
+	r = bebench(context.Background(), "send", "bw", "-d", "sim:", "-D", "0.5", "--progress", "always")
 	if r.want(t, exit.Done); r.errout == "" {
 		t.Error("no progress with --progress always")
 	}

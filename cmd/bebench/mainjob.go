@@ -52,6 +52,8 @@ func (j *mainJob) run(e *env, c *cobra.Command) error {
 	o.doc.Command = "main"
 	o.doc.Device = &report.Device{Name: simPrefix, Provider: "sim"}
 	fetch, push := psjob.Defaults(psjob.Inference), psjob.Defaults(psjob.Training)
+	fetch.SliceBytes = j.sliceBytes(fetch.SliceBytes)
+	push.SliceBytes = j.sliceBytes(push.SliceBytes)
 	_ = report.Rule(o.text)
 	o.printf(" Parameter server, %d shards and %d workers in this process, %d requests outstanding.\n", fetch.Shards, fetch.Workers, fetch.Workers*fetch.Outstanding)
 	o.printf(" be:  ByteExpress on sim:, a simulated NIC in this process: no RDMA hardware is measured.\n")
@@ -73,6 +75,13 @@ func (j *mainJob) run(e *env, c *cobra.Command) error {
 		})
 	}
 	return o.finish(jobs.finish(err))
+}
+
+// sliceBytes makes the slices of a short job shorter than the usual ones, so that
+// there are several.
+func (j *mainJob) sliceBytes(usual int) int {
+	share := float64(j.duration) / float64(mainJobTime/3)
+	return max(1<<20, min(usual, int(share*float64(usual))))
 }
 
 func openSim() (verbs.Device, error) { return provider.Open(simPrefix) }

@@ -106,7 +106,7 @@ func TestMismatchedOptionsAreRefused(t *testing.T) {
 	p := port(t)
 	stop := serverProcess(t, p, "ps", "--transport", "tcp", "--dim", "16")
 	clientProcess(t, "ps", "--transport", "tcp", "--dim", "32", "-p", p, "127.0.0.1").want(t, exit.Failed, `--dim: server has "16", client has "32"`)
-	clientProcess(t, "send", "bw", "-p", p, "127.0.0.1").want(t, exit.Usage, "simulator")
+	clientProcess(t, "send", "bw", "-d", "sim:", "-p", p, "127.0.0.1").want(t, exit.Usage, "simulator")
 	// The server goes on.
 	clientProcess(t, "ps", "--transport", "tcp", "--dim", "16", "--rows", "100", "-n", "10", "-p", p, "127.0.0.1").want(t, exit.Failed, "--rows")
 	code, out := stop()
@@ -168,7 +168,7 @@ func TestServerEndsAtAnInterrupt(t *testing.T) {
 }
 
 func TestClientInterruptedByASignal(t *testing.T) {
-	cmd := process(t, "write", "lat", "-D", "60")
+	cmd := process(t, "write", "lat", "-d", "sim:", "-D", "60")
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {

@@ -78,7 +78,7 @@ func (rd *round) connect(mine *endpoint) error {
 	for i, f := range rd.flows {
 		for j, l := range f.lanes {
 			l.remote = peer.Flows[i][j]
-			if need := uint64(len(l.mem)); rd.p.Op != Send && f.initiator && l.remote.Length < uint64(f.lay.bytes()) {
+			if need := uint64(f.lay.bytes()); rd.p.Op != Send && f.initiator && l.remote.Length < need {
 				return errors.Errorf("step endpoints with %s: the peer's memory has %d bytes, %d needed", rd.c.Peer(), l.remote.Length, need)
 			}
 			if err := l.connect(rd.r, rd.p, mine, &peer); err != nil {
