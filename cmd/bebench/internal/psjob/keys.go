@@ -16,7 +16,7 @@ import (
 
 const (
 	// streamLength is how many keys are drawn of the synthetic distribution.
-	streamLength = 1 << 20
+	streamLength = 1 << 18
 	// skew is the exponent of that distribution: the rank-frequency law of words.
 	skew = 1.07
 	// maxTokens bounds how much of a text is read.
