@@ -25,6 +25,7 @@
 //   - On the server the request is the handler's until it returns; what
 //     ServerCall.Alloc gave is sent when the handler returns nil, and freed
 //     otherwise.
+//   - What ServerCall.Gather lent is the transport's until it calls release.
 //
 // # Deadlines and cancellation
 //

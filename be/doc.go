@@ -11,6 +11,8 @@
 //
 // A message is a buffer of [Node.Alloc]. Send and Post take it; when they
 // succeed it is the caller's again, and when they fail the node takes it back.
+// PostGather sends scattered parts of such buffers as one message and leaves them
+// the caller's in either case.
 // Recv gives a buffer that the caller owns and returns with [Node.Free].
 // Nothing is copied: a small message lands in the buffer that Recv gives, and
 // a large one is written there by the peer's device.

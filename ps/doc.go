@@ -30,6 +30,9 @@
 //
 // # Buffers
 //
-// A shard copies rows once, from its table into the response buffer of the transport.
+// A shard sends long rows from its table, where they lie: over ByteExpress if the table
+// is in the node's memory (Config.Memory), over TCP from any memory. While a row is lent
+// to a response it does not change; a Push meanwhile writes to another place. Short rows,
+// and those that have no memory yet, are copied together into the response's buffer.
 // The client's rows are views of the buffers received: they hold until Release.
 package ps
