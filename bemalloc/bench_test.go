@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+
+	"github.com/byteexpress/byteexpress/mr"
 )
 
 // allocator is what a benchmark drives: the pool, or a heap per goroutine.
@@ -115,4 +117,19 @@ func BenchmarkMR(b *testing.B) {
 			}
 		})
 	}
+}
+
+// noop is a device that registers for free.
+type noop struct{}
+
+func (noop) Register(buf []byte, _ mr.Access) (mr.Region, error) {
+	return mr.Region{Addr: mr.Addr(buf), Length: uint64(len(buf))}, nil
+}
+func (noop) Deregister(mr.Region) error { return nil }
+
+// BenchmarkHook compares a pool with a registrar that does nothing with one that
+// has none: the bookkeeping is to be free.
+func BenchmarkHook(b *testing.B) {
+	b.Run("hook=none", func(b *testing.B) { benchPairs(b, Config{}, true, 1024, 1) })
+	b.Run("hook=noop", func(b *testing.B) { benchPairs(b, Config{Registrar: noop{}}, true, 1024, 1) })
 }

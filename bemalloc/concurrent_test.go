@@ -259,11 +259,12 @@ func TestHeapsComeAndGo(t *testing.T) {
 	checkIdle(t, p)
 }
 
-// TestCloseDuringNothing closes pools whose janitor runs, twice.
+// TestCloseTwice: a closed pool stays closed, and whatever is called on it or its
+// heaps says so.
 func TestCloseTwice(t *testing.T) {
 	p := newPool(t, Config{})
 	h := p.NewHeap(HeapOptions{})
-	b := must2(t)(h.Alloc(10))
+	b := must(t)(h.Alloc(10))
 	if err := h.Free(b); err != nil {
 		t.Fatal(err)
 	}

@@ -23,7 +23,7 @@ func lastOf(p *Pool, b []byte) int { return p.usable(p.mem.offset(b)) - 1 }
 func TestCheckDoubleFree(t *testing.T) {
 	for _, check := range []bool{true, false} {
 		p := newPool(t, Config{Debug: Debug{Check: check}, noJanitor: true})
-		a, b, c := must2(t)(p.Alloc(100)), must2(t)(p.Alloc(100)), must2(t)(p.Alloc(100))
+		a, b, c := must(t)(p.Alloc(100)), must(t)(p.Alloc(100)), must(t)(p.Alloc(100))
 		for _, x := range [][]byte{a, b, c} {
 			free(t, p, x)
 		}
@@ -45,7 +45,7 @@ func TestCheckDoubleFree(t *testing.T) {
 func TestPoison(t *testing.T) {
 	for _, poison := range []bool{true, false} {
 		forEachSize(t, Config{Debug: Debug{Check: true, Poison: poison, Sites: true}}, func(t *testing.T, p *Pool, n int) {
-			b := must2(t)(p.Alloc(n))
+			b := must(t)(p.Alloc(n))
 			free(t, p, b)
 			b[n/2] = 1 // the planted fault
 			c, err := p.Alloc(n)
@@ -60,7 +60,7 @@ func TestPoison(t *testing.T) {
 			if ce.Offset != n/2 || !strings.Contains(err.Error(), "TestPoison") {
 				t.Errorf("%d bytes: %v", n, err)
 			}
-			d := must2(t)(p.Alloc(n))
+			d := must(t)(p.Alloc(n))
 			if &d[0] == &b[0] {
 				t.Errorf("damaged memory of %d bytes was handed out", n)
 			}
@@ -78,7 +78,7 @@ func TestPoison(t *testing.T) {
 func TestGuard(t *testing.T) {
 	forEachSize(t, Config{Debug: Debug{Guard: true, Poison: true}}, func(t *testing.T, p *Pool, n int) {
 		for _, past := range []int{-1, 0, guardBytes - 1} {
-			b := must2(t)(p.Alloc(n))
+			b := must(t)(p.Alloc(n))
 			all := p.mem.view(p.mem.offset(b), lastOf(p, b)+1)
 			all[n+past] ^= 0xFF
 			err := p.Free(b)
@@ -96,13 +96,13 @@ func TestGuard(t *testing.T) {
 // is noticed meanwhile.
 func TestQuarantine(t *testing.T) {
 	forEachSize(t, Config{Debug: Debug{QuarantineBytes: 24 << 20}}, func(t *testing.T, p *Pool, n int) {
-		b := must2(t)(p.Alloc(n))
+		b := must(t)(p.Alloc(n))
 		free(t, p, b)
 		if err := p.Free(b); !errors.Is(err, ErrDoubleFree) {
 			t.Errorf("second free of %d bytes: %v", n, err)
 		}
 		for range 3 {
-			c := must2(t)(p.Alloc(n))
+			c := must(t)(p.Alloc(n))
 			if &c[0] == &b[0] {
 				t.Errorf("a buffer of %d bytes left the quarantine", n)
 			}
@@ -127,9 +127,9 @@ func TestLeak(t *testing.T) {
 		h := p.NewHeap(HeapOptions{})
 		var bufs [][]byte
 		for _, n := range []int{100, 100, 40_000, 5 << 20} {
-			bufs = append(bufs, must2(t)(p.Alloc(n)), must2(t)(h.Alloc(n)))
+			bufs = append(bufs, must(t)(p.Alloc(n)), must(t)(h.Alloc(n)))
 		}
-		free(t, p, must2(t)(p.Alloc(100))) // in a cache: no leak
+		free(t, p, must(t)(p.Alloc(100))) // in a cache: no leak
 		err := p.Close()
 		var le *LeakError
 		if !errors.As(err, &le) || !errors.Is(err, ErrLeak) || le.Allocations != 8 || le.Bytes != 4*128+2*65536+2*8<<20 {
@@ -164,7 +164,7 @@ func TestForeignPointers(t *testing.T) {
 	for _, debug := range []Debug{{}, {Check: true}, {Sites: true}} {
 		p := newPool(t, Config{Debug: debug, noJanitor: true})
 		q := newPool(t, Config{noJanitor: true})
-		a, other := must2(t)(p.Alloc(100)), must2(t)(q.Alloc(100))
+		a, other := must(t)(p.Alloc(100)), must(t)(q.Alloc(100))
 		before := p.Stats()
 		span := p.mem.view(p.mem.offset(a)&^(unitSize-1), unitSize)
 		bad := map[string][]byte{
@@ -204,7 +204,7 @@ func TestForeignPointers(t *testing.T) {
 // even where its offset is a multiple of the size.
 func TestTail(t *testing.T) {
 	p := newPool(t, Config{noJanitor: true})
-	a := must2(t)(p.Alloc(640))
+	a := must(t)(p.Alloc(640))
 	ci := classes[classFor(640)]
 	start := p.mem.offset(a) &^ (unitSize - 1)
 	if ci.limit == unitSize {

@@ -155,12 +155,8 @@ func TestBackOff(t *testing.T) {
 		wait = min(2*wait, backOffMax)
 	}
 	dev.fail = false
-	b := must2(t)(p.Alloc(100))
+	b := must(t)(p.Alloc(100))
 	free(t, p, b)
-}
-
-func must2(t testing.TB) func([]byte, error) []byte {
-	return func(b []byte, err error) []byte { t.Helper(); return must(t, b, err) }
 }
 
 // TestBackOffLetsSmallerThrough: a refused huge registration does not keep blocks
@@ -177,7 +173,7 @@ func TestBackOffLetsSmallerThrough(t *testing.T) {
 	if n := dev.count(); n != 1 {
 		t.Errorf("%d attempts within the back-off", n)
 	}
-	free(t, p, must2(t)(p.Alloc(100)))
+	free(t, p, must(t)(p.Alloc(100)))
 }
 
 // TestRefusedThenReclaimed: a refused registration is tried again after what is
@@ -195,12 +191,12 @@ func TestRefusedThenReclaimed(t *testing.T) {
 		}
 		dev.fail = bytes+8<<20 > 12<<20
 	}
-	free(t, p, must2(t)(p.Alloc(7<<20)))
-	free(t, p, must2(t)(p.Alloc(100)))
-	b := must2(t)(p.Alloc(8<<20 - 100))
-	c := must2(t)(p.Alloc(1000))
+	free(t, p, must(t)(p.Alloc(7<<20)))
+	free(t, p, must(t)(p.Alloc(100)))
+	b := must(t)(p.Alloc(8<<20 - 100))
+	c := must(t)(p.Alloc(1000))
 	free(t, p, b)
-	b = must2(t)(p.Alloc(8<<20 - 200))
+	b = must(t)(p.Alloc(8<<20 - 200))
 	if s := p.Stats(); s.RegisteredBytes != 12<<20 {
 		t.Errorf("%d bytes registered, want 12 MiB", s.RegisteredBytes)
 	}
@@ -234,7 +230,7 @@ func TestRegistrarPanics(t *testing.T) {
 		if s := p.Stats(); s.RegisteredBytes != 0 || p.runs.committed != 0 {
 			t.Errorf("%d bytes registered, %d claimed after a panic", s.RegisteredBytes, p.runs.committed)
 		}
-		free(t, p, must2(t)(p.Alloc(n)))
+		free(t, p, must(t)(p.Alloc(n)))
 	}
 }
 
@@ -255,19 +251,19 @@ func TestLimits(t *testing.T) {
 			t.Errorf("AllocAligned(%d, %d): %v", bad[0], bad[1], err)
 		}
 	}
-	big := must2(t)(p.Alloc(12 << 20))
-	small := must2(t)(p.Alloc(100))
+	big := must(t)(p.Alloc(12 << 20))
+	small := must(t)(p.Alloc(100))
 	_, err := p.Alloc(5 << 20)
 	var le *LimitError
 	if !errors.As(err, &le) || !errors.Is(err, ErrLimit) || le.Max != 16<<20 || le.Used != 16<<20 || le.Need != 8<<20 {
 		t.Errorf("over MaxBytes: %v", err)
 	}
 	free(t, p, big)
-	free(t, p, must2(t)(p.Alloc(5<<20))) // the cached run of 12 MiB made room
+	free(t, p, must(t)(p.Alloc(5<<20))) // the cached run of 12 MiB made room
 	free(t, p, small)
 
 	q := newPool(t, Config{ReserveBytes: 8 << 20, noJanitor: true})
-	a, b := must2(t)(q.Alloc(4<<20)), must2(t)(q.Alloc(4<<20))
+	a, b := must(t)(q.Alloc(4<<20)), must(t)(q.Alloc(4<<20))
 	if _, err := q.Alloc(1); !errors.Is(err, ErrNoMemory) {
 		t.Errorf("reservation used up: %v", err)
 	}

@@ -49,7 +49,7 @@ func TestWholePagesRegistered(t *testing.T) {
 		dev := pageChecker{newRegistrar(t), page}
 		p := newPool(t, Config{Registrar: dev, ReserveBytes: 2 << 30})
 		for _, n := range []int{1, 5000, 33_000, 773_094, 5_434_553, 38_579_897} {
-			b := must2(t)(p.Alloc(n))
+			b := must(t)(p.Alloc(n))
 			for _, part := range [][]byte{b, b[n/2:], b[n-1:]} {
 				r, err := p.MR(part)
 				if err != nil || !r.Contains(mr.Addr(part), uint64(len(part))) {
@@ -74,7 +74,7 @@ func TestHugeTLB(t *testing.T) {
 	for _, mode := range []HugeMode{HugeOff, HugeAdvise, HugeTLB} {
 		p := newPool(t, Config{HugePages: mode, Registrar: newRegistrar(t), noJanitor: true})
 		for range 2 {
-			b := must2(t)(p.Alloc(5 << 20))
+			b := must(t)(p.Alloc(5 << 20))
 			for i := range b {
 				if b[i] != 0 {
 					t.Fatalf("mode %d: byte %d of a fresh block is %#x", mode, i, b[i])

@@ -23,12 +23,15 @@ func newPool(t testing.TB, cfg Config) *Pool {
 	return p
 }
 
-func must(t testing.TB, b []byte, err error) []byte {
-	t.Helper()
-	if err != nil {
-		t.Fatalf("alloc: %v", err)
+// must gives the buffer of an allocation that may not fail: must(t)(p.Alloc(n)).
+func must(t testing.TB) func([]byte, error) []byte {
+	return func(b []byte, err error) []byte {
+		t.Helper()
+		if err != nil {
+			t.Fatalf("alloc: %v", err)
+		}
+		return b
 	}
-	return b
 }
 
 func free(t testing.TB, p *Pool, b []byte) {

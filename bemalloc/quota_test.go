@@ -19,7 +19,7 @@ func TestQuota(t *testing.T) {
 		}
 		var bufs [][]byte
 		for _, n := range []int{100, 1000, 30_000, 60_000, 1 << 20} {
-			bufs = append(bufs, must2(t)(h.Alloc(n-tail)))
+			bufs = append(bufs, must(t)(h.Alloc(n-tail)))
 		}
 		if h.quota.used != 128+1088+32768+65536+1<<20 {
 			t.Errorf("%d bytes counted", h.quota.used)
@@ -29,7 +29,7 @@ func TestQuota(t *testing.T) {
 		if !errors.As(err, &le) || !errors.Is(err, ErrLimit) || le.What != "heap quota" || le.Max != 6<<20 || le.Used != h.quota.used || le.Need != 8<<20 {
 			t.Errorf("over the quota: %v", err)
 		}
-		free(t, p, must2(t)(other.Alloc(5<<20))) // others are not touched
+		free(t, p, must(t)(other.Alloc(5<<20))) // others are not touched
 		for i, b := range bufs {
 			if r, err := p.MR(b[1:]); err != nil || !r.Contains(r.Addr, 1) {
 				t.Errorf("MR: %v, %v", r, err)
@@ -59,7 +59,7 @@ func TestQuota(t *testing.T) {
 		// The memory went back: runs that had an owner count against nobody now.
 		q := p.NewHeap(HeapOptions{QuotaBytes: 1 << 20})
 		for range 70 {
-			b := must2(t)(other.Alloc(60_000))
+			b := must(t)(other.Alloc(60_000))
 			defer free(t, p, b)
 		}
 		if q.quota.used != 0 {
@@ -90,7 +90,7 @@ func (p *Pool) numQuotas() (n int) {
 func TestQuotaOutlivesHeap(t *testing.T) {
 	p := newPool(t, Config{noJanitor: true})
 	h := p.NewHeap(HeapOptions{QuotaBytes: 1 << 20})
-	a, b := must2(t)(h.Alloc(100)), must2(t)(h.Alloc(100_000))
+	a, b := must(t)(h.Alloc(100)), must(t)(h.Alloc(100_000))
 	if err := h.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +137,7 @@ func TestQuotaFailedGrowth(t *testing.T) {
 func TestWaitForQuota(t *testing.T) {
 	p := newPool(t, Config{})
 	h := p.NewHeap(HeapOptions{QuotaBytes: 1 << 20})
-	a := must2(t)(h.Alloc(1 << 20))
+	a := must(t)(h.Alloc(1 << 20))
 	go func() {
 		for !h.quota.room.occupied() {
 			time.Sleep(time.Millisecond)
@@ -146,7 +146,7 @@ func TestWaitForQuota(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	b := must2(t)(h.AllocWait(context.Background(), 1000))
+	b := must(t)(h.AllocWait(context.Background(), 1000))
 	free(t, p, b)
 	if _, err := h.AllocWait(context.Background(), 2<<20); !errors.Is(err, ErrLimit) {
 		t.Errorf("more than the quota ever allows: %v", err)
@@ -159,7 +159,7 @@ func TestWaitForQuota(t *testing.T) {
 // TestWaitEnds: a context that ends, and a pool that closes, end the wait.
 func TestWaitEnds(t *testing.T) {
 	p := newPool(t, Config{MaxBytes: 8 << 20, noJanitor: true})
-	a, b := must2(t)(p.Alloc(4<<20)), must2(t)(p.Alloc(4<<20))
+	a, b := must(t)(p.Alloc(4<<20)), must(t)(p.Alloc(4<<20))
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		for !p.room.occupied() {
@@ -236,7 +236,7 @@ func TestWaitForPool(t *testing.T) {
 			t.Error("somebody is still waiting")
 		}
 		checkIdle(t, p)
-		if b := must2(t)(p.Alloc(100)); p.Free(b) != nil || p.Stats().CachedBytes == 0 {
+		if b := must(t)(p.Alloc(100)); p.Free(b) != nil || p.Stats().CachedBytes == 0 {
 			t.Error("the caches stayed off after the last waiter")
 		}
 	})

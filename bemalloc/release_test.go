@@ -18,7 +18,7 @@ func (c *clock) ticks(p *Pool, n int) {
 func fillBlocks(t *testing.T, p *Pool, n int) (bufs [][]byte) {
 	t.Helper()
 	for range n {
-		bufs = append(bufs, must2(t)(p.Alloc(blockSize)))
+		bufs = append(bufs, must(t)(p.Alloc(blockSize)))
 	}
 	return bufs
 }
@@ -58,7 +58,7 @@ func TestReleaseHuge(t *testing.T) {
 	dev, clk := newRegistrar(t), newClock()
 	p := newPool(t, Config{Registrar: dev, RetainBytes: -1, noJanitor: true, now: clk.now})
 	for range 5 {
-		free(t, p, must2(t)(p.Alloc(10<<20)))
+		free(t, p, must(t)(p.Alloc(10<<20)))
 		clk.ticks(p, 1)
 	}
 	if n := dev.count(); n != 1 {
@@ -99,13 +99,13 @@ func TestHysteresis(t *testing.T) {
 func TestGrowAhead(t *testing.T) {
 	dev, clk := newRegistrar(t), newClock()
 	p := newPool(t, Config{Registrar: dev, noJanitor: true, now: clk.now})
-	b := must2(t)(p.Alloc(3 << 20))
+	b := must(t)(p.Alloc(3 << 20))
 	clk.advance(500 * time.Millisecond)
 	p.tick(clk.now())
 	if n := dev.regions(); n != 2 {
 		t.Errorf("%d blocks, want one ahead", n)
 	}
-	c := must2(t)(p.Alloc(3 << 20))
+	c := must(t)(p.Alloc(3 << 20))
 	if n := dev.count(); n != 2 {
 		t.Errorf("%d registrations, the second block was open already", n)
 	}
@@ -124,7 +124,7 @@ func TestIdleCaches(t *testing.T) {
 		dev, clk := newRegistrar(t), newClock()
 		cfg.Registrar, cfg.RetainBytes, cfg.noJanitor, cfg.now = dev, -1, true, clk.now
 		p := newPool(t, cfg)
-		free(t, p, must2(t)(p.Alloc(100)))
+		free(t, p, must(t)(p.Alloc(100)))
 		if p.Stats().CachedBytes == 0 {
 			t.Fatal("nothing is cached")
 		}
@@ -140,7 +140,7 @@ func TestIdleCaches(t *testing.T) {
 func TestDeregisterFails(t *testing.T) {
 	dev := newRegistrar(t)
 	p := newPool(t, Config{Registrar: dev, noJanitor: true, MaxBytes: 8 << 20})
-	b := must2(t)(p.Alloc(4 << 20))
+	b := must(t)(p.Alloc(4 << 20))
 	free(t, p, b)
 	dev.keep = true
 	if n := p.Trim(0); n != 0 {
@@ -150,7 +150,7 @@ func TestDeregisterFails(t *testing.T) {
 		t.Errorf("%d bytes parked, %d registered", s.ParkedBytes, s.RegisteredBytes)
 	}
 	b[0] = 1 // still mapped
-	c := must2(t)(p.Alloc(4 << 20))
+	c := must(t)(p.Alloc(4 << 20))
 	if &c[0] == &b[0] {
 		t.Error("parked memory was handed out")
 	}

@@ -61,24 +61,29 @@ func runAlloc(e *env, c *cobra.Command, f *allocFlags) error {
 	_ = report.Rule(o.text)
 	o.printf(" allocator workloads: a thread a goroutine on as many Ps, touch %s, pages %s\n", f.touch, f.huge)
 	_ = report.Rule(o.text)
-	for i := range runs {
-		if err = e.soft.Err(); err != nil {
-			break
-		}
-		var r allocjob.Result
-		if r, err = runs[i].run(); err != nil {
-			break
-		}
-		if err = o.row(runs[i].row(&r), true); err != nil {
-			break
-		}
-		if want, ok := runs[i].cfg.Checksum(); ok && want != r.Checksum {
-			err = exit.Mismatchf("bebench alloc: %s: checksum %d, want %d", runs[i].op(), r.Checksum, want)
-			break
-		}
-	}
+	err = profiled(f.output.profile, func() error { return runEach(e, o, runs) })
 	_ = report.Rule(o.text)
 	return o.finish(err)
+}
+
+// runEach does the runs one after the other, until one fails or an interrupt.
+func runEach(e *env, o *output, runs []allocRun) error {
+	for i := range runs {
+		if err := e.soft.Err(); err != nil {
+			return err
+		}
+		r, err := runs[i].run()
+		if err != nil {
+			return err
+		}
+		if err := o.row(runs[i].row(&r), true); err != nil {
+			return err
+		}
+		if want, ok := runs[i].cfg.Checksum(); ok && want != r.Checksum {
+			return exit.Mismatchf("bebench alloc: %s: checksum %d, want %d", runs[i].op(), r.Checksum, want)
+		}
+	}
+	return nil
 }
 
 // allocRun is one of the runs that the flags ask for.
