@@ -159,7 +159,6 @@ func TestLocalRuns(t *testing.T) {
 		{"ps -n 50 --dim 16 --rows 100 --max-size 64K", []string{"fetch be", "fetch tcp", "be/tcp", "a simulated NIC", "verified bit by bit"}},
 		{"ps -n 20 --workload training --rows 100 --transport be", []string{"push  be", "doorbells"}},
 		{"ps -n 20 --transport tcp --local --rows 100", []string{"fetch tcp"}},
-		{"ps -n 20 --transport tcp --local --keys-from internal/psjob", []string{"words of internal/psjob", "fetch tcp"}},
 		{"devices --why", []string{"default:"}},
 		{"devices --json -", []string{"bebench-devices/1"}},
 	} {
@@ -167,6 +166,15 @@ func TestLocalRuns(t *testing.T) {
 			bebench(context.Background(), onSim(tt.args)...).want(t, exit.Done, tt.want...)
 		})
 	}
+}
+
+func TestKeysFromText(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(path, []byte("to be or not to be\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	bebench(context.Background(), "ps", "-d", "sim:", "-n", "20", "--keys-from", path).want(t, exit.Done, "6 words of "+path+", 4 distinct", "fetch be")
+	bebench(context.Background(), "ps", "-d", "sim:", "-n", "20", "--keys-from", path+"x").want(t, exit.Failed, "--keys-from", path+"x")
 }
 
 func TestMainJob(t *testing.T) {
