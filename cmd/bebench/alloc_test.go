@@ -52,7 +52,7 @@ func TestAllocRefused(t *testing.T) {
 		{"--source stack", "heap or pool"},
 		{"--huge yes", "advise or off"},
 		{"--tsv", "one workload"},
-		{"host", "no command"},
+		{"host", "takes no argument"},
 	} {
 		bebench(context.Background(), append([]string{"alloc"}, strings.Fields(c.args)...)...).want(t, exit.Usage, c.text)
 	}

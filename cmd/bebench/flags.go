@@ -44,14 +44,15 @@ func (d *deviceFlags) check() error {
 // peerFlags say how the two ends of a test find each other.
 type peerFlags struct {
 	port    int
-	timeout time.Duration
+	timeout seconds
 	once    bool
 	local   bool
 }
 
 func (p *peerFlags) add(fs *pflag.FlagSet) {
 	fs.IntVarP(&p.port, "port", "p", 18515, "TCP port of the server")
-	fs.DurationVar(&p.timeout, "timeout", 10*time.Second, "time limit of each step between the two ends")
+	p.timeout = seconds(10 * time.Second)
+	fs.Var(&p.timeout, "timeout", "time limit of each step between the two ends")
 	fs.BoolVarP(&p.once, "once", "1", false, "server: one test, then exit with its status")
 	fs.BoolVar(&p.local, "local", false, "both ends in this process (default on sim:)")
 }
@@ -61,8 +62,8 @@ func (p *peerFlags) check(hosts []string) error {
 	switch {
 	case err != nil:
 		return err
-	case p.timeout < time.Second:
-		return exit.Usagef("--timeout %v: at least 1s", p.timeout)
+	case p.timeout < seconds(time.Second):
+		return exit.Usagef("--timeout %v: at least 1s", time.Duration(p.timeout))
 	case p.local && len(hosts) > 0:
 		return exit.Usagef("--local and a host (%s) contradict each other: leave one of them out", hosts[0])
 	case p.once && len(hosts) > 0:
@@ -82,10 +83,10 @@ func (s *seconds) String() string {
 }
 func (s *seconds) Type() string { return "seconds" }
 func (s *seconds) Set(v string) error {
-	if f, err := strconv.ParseFloat(v, 64); err == nil {
-		v = fmt.Sprintf("%fs", f)
-	}
 	d, err := time.ParseDuration(v)
+	if f, notNumber := strconv.ParseFloat(v, 64); notNumber == nil {
+		d, err = time.ParseDuration(fmt.Sprintf("%fs", f))
+	}
 	if err != nil || d <= 0 || d > 24*time.Hour {
 		return fmt.Errorf("time %q: want seconds, as 10 or 0.5, up to a day", v)
 	}

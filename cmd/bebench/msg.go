@@ -83,6 +83,12 @@ func (f *msgFlags) check(c *cobra.Command, hosts []string) error {
 	p.Node.WindowBytes, p.Node.FragmentBytes = int(f.window), int(f.fragment)
 	err := firstOf(f.device.check(), f.peer.check(hosts), f.output.check(), inRange("iters", p.Iters, 1, 1<<40),
 		inRange("sockets", p.Sockets, 1, 1<<16), inRange("tx-depth", p.Depth, 1, 1<<16))
+	if set("window") {
+		err = firstOf(err, inRange("window", int(f.window), leastFragment, size.Max))
+	}
+	if set("fragment") {
+		err = firstOf(err, inRange("fragment", int(f.fragment), leastFragment, 1<<30))
+	}
 	contradict := func(bad bool, what string) {
 		if bad && err == nil {
 			err = exit.Usagef("%s: leave one of them out", what)
@@ -93,6 +99,9 @@ func (f *msgFlags) check(c *cobra.Command, hosts []string) error {
 	contradict(p.Latency && f.output.limits.minBW > 0, "lat measures no bandwidth, which --min-bw needs")
 	return err
 }
+
+// leastFragment is what be.Config takes for fragment and window.
+const leastFragment = 256
 
 // maxAll is the longest message of -a, as in perftest.
 const maxAll = 1 << 23

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -132,7 +133,7 @@ func (p *psClient) run(hosts []string, stream []uint64) (err error) {
 // ask agrees with one host and learns where its shards are.
 func (p *psClient) ask(host string, i, n int, addrs map[string][]string) error {
 	e := p.jobs.e
-	c, err := control.Dial(e.soft, net.JoinHostPort(host, strconv.Itoa(p.f.peer.port)), p.f.peer.timeout)
+	c, err := control.Dial(e.soft, net.JoinHostPort(host, strconv.Itoa(p.f.peer.port)), time.Duration(p.f.peer.timeout))
 	if err != nil {
 		return err
 	}

@@ -36,10 +36,18 @@ func version() string {
 // group makes a command that only has sub-commands.
 func group(use, short string, subs ...*cobra.Command) *cobra.Command {
 	c := &cobra.Command{Use: use, Short: short, Args: noSuchCommand, RunE: func(c *cobra.Command, _ []string) error {
-		return exit.Usagef("%s: say which: %s", c.CommandPath(), names(c))
+		return exit.Usagef("%ssay which: %s", of(c), names(c))
 	}}
 	c.AddCommand(subs...)
 	return c
+}
+
+// of begins an error about a command: "send bw: ", and nothing for bebench itself.
+func of(c *cobra.Command) string {
+	if !c.HasParent() {
+		return ""
+	}
+	return strings.TrimPrefix(c.CommandPath(), c.Root().Name()+" ") + ": "
 }
 
 // noSuchCommand refuses arguments of a command that takes none but sub-commands.
@@ -47,11 +55,14 @@ func noSuchCommand(c *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	if !c.HasSubCommands() {
+		return exit.Usagef("%stakes no argument, got %q", of(c), args)
+	}
 	var all []string
 	for _, s := range c.Commands() {
 		all = append(all, s.Name())
 	}
-	return exit.Usagef("%s: no command %q%s; there are: %s", c.CommandPath(), args[0], didYouMean("", args[0], all), names(c))
+	return exit.Usagef("%sno command %q%s; there are: %s", of(c), args[0], didYouMean("", args[0], all), names(c))
 }
 
 func names(c *cobra.Command) string {
@@ -67,7 +78,7 @@ func names(c *cobra.Command) string {
 // atMostOneHost is for commands that are the server without, the client with a host.
 func atMostOneHost(c *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return exit.Usagef("%s: at most one host, got %q", c.CommandPath(), args)
+		return exit.Usagef("%sat most one host, got %q", of(c), args)
 	}
 	return nil
 }
@@ -77,7 +88,8 @@ var (
 	unknownShort = regexp.MustCompile(`^unknown shorthand flag: '(.)'`)
 )
 
-// flagError makes a wrong flag an error of usage, with the nearest right spelling.
+// flagError makes a wrong flag an error of usage, with the reason why it is none
+// here or the nearest right spelling.
 func flagError(c *cobra.Command, err error) error {
 	var long, short []string
 	c.Flags().VisitAll(func(f *pflag.Flag) {
@@ -89,11 +101,19 @@ func flagError(c *cobra.Command, err error) error {
 	hint := ""
 	if m := unknownLong.FindStringSubmatch(err.Error()); m != nil {
 		name, _, _ := strings.Cut(m[1], "=")
+		if isOfBW(c, name, "") {
+			return exit.Usagef("%s--%s is for bw, not for lat: leave it out", of(c), name)
+		}
 		hint = didYouMean("--", name, long)
 	}
 	if m := unknownShort.FindStringSubmatch(err.Error()); m != nil {
-		if m[1] == "R" {
-			return exit.Usagef("%s: -R: addresses are exchanged over TCP here, not by rdma_cm: leave it out", c.CommandPath())
+		switch {
+		case m[1] == "R":
+			return exit.Usagef("%s-R: addresses are exchanged over TCP here, not by rdma_cm: leave it out", of(c))
+		case m[1] == "s" && c.HasParent() && c.Parent().Name() == verbtest.Atomic.String():
+			return exit.Usagef("%s-s: an atomic has 8 bytes: leave it out", of(c))
+		case isOfBW(c, "", m[1]):
+			return exit.Usagef("%s-%s is for bw, not for lat: leave it out", of(c), m[1])
 		}
 		for _, s := range short {
 			if strings.EqualFold(s, m[1]) {
@@ -101,7 +121,21 @@ func flagError(c *cobra.Command, err error) error {
 			}
 		}
 	}
-	return exit.Usagef("%s: %w%s (%s --help lists the flags)", c.CommandPath(), err, hint, c.CommandPath())
+	return exit.Usagef("%s%w%s (%s --help lists the flags)", of(c), err, hint, c.CommandPath())
+}
+
+// isOfBW reports a flag, by its name or letter, that the bw test beside a lat test
+// has.
+func isOfBW(c *cobra.Command, name, letter string) bool {
+	if c.Name() != "lat" {
+		return false
+	}
+	for _, s := range c.Parent().Commands() {
+		if s.Name() == "bw" {
+			return name != "" && s.Flags().Lookup(name) != nil || letter != "" && s.Flags().ShorthandLookup(letter) != nil
+		}
+	}
+	return false
 }
 
 // didYouMean names the nearest of the choices, if one is near.

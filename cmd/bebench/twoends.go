@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
 )
@@ -31,7 +32,7 @@ func (t *twoEnds) run(m mode, hosts []string) error {
 }
 
 func (t *twoEnds) client(addr string) error {
-	c, err := control.Dial(t.e.soft, addr, t.peer.timeout)
+	c, err := control.Dial(t.e.soft, addr, time.Duration(t.peer.timeout))
 	if err != nil {
 		return err
 	}
@@ -61,7 +62,7 @@ func (t *twoEnds) server() error {
 }
 
 func (t *twoEnds) newServer(once bool) *control.Server {
-	return &control.Server{Hello: t.hello, Limit: t.peer.timeout, Once: once, Test: t.serve}
+	return &control.Server{Hello: t.hello, Limit: time.Duration(t.peer.timeout), Once: once, Test: t.serve}
 }
 
 // local runs both ends over a loopback connection in this process.

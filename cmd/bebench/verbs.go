@@ -110,10 +110,15 @@ func (f *verbsFlags) check(c *cobra.Command, hosts []string) error {
 			err = exit.Usagef("%s: leave one of them out", what)
 		}
 	}
+	switch {
+	case err != nil:
+	case p.PostList > p.TxDepth:
+		err = exit.Usagef("-l %d is more than -t %d: a doorbell cannot post more than may be outstanding: lower -l or raise -t", p.PostList, p.TxDepth)
+	case set("cq-mod") && p.CQMod > p.TxDepth:
+		err = exit.Usagef("-Q %d is more than -t %d: no request that is outstanding would be signaled: lower -Q or raise -t", p.CQMod, p.TxDepth)
+	}
 	contradict(f.all && set("size"), "-a and -s contradict each other")
 	contradict(p.Duration > 0 && set("iters"), "-D and -n contradict each other")
-	contradict(p.PostList > p.TxDepth, "-l is more than -t: a doorbell cannot post more than may be outstanding")
-	contradict(set("cq-mod") && p.CQMod > p.TxDepth, "-Q is more than -t: no request that is outstanding would be signaled")
 	contradict(p.Inline > 0 && (p.Op == verbtest.Read || p.Op == verbtest.Atomic), "-I and "+p.Op.String()+": only SEND and WRITE can be inline")
 	contradict(p.Latency && p.Op == verbtest.Write && p.Events, "-e and write lat: the arrival of a WRITE is seen in memory, there is no event")
 	contradict(p.Threads > p.QPs, "--threads is more than -q: each thread needs a queue pair")

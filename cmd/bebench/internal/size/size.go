@@ -43,7 +43,7 @@ func Parse(s string) (int, error) {
 		return 0, fmt.Errorf("size %q: want a number of bytes, as 4096, 64K or 1M", s)
 	}
 	if err != nil || n < 1 || n > Max>>shift {
-		return 0, fmt.Errorf("size %s: a message has 1 to %d bytes (2^31-1)", s, Max)
+		return 0, fmt.Errorf("size %s: must be 1 to %d bytes (2^31-1)", s, Max)
 	}
 	return int(n) << shift, nil
 }
