@@ -21,6 +21,13 @@ const (
 	HugeTLB
 )
 
+// A pool reserves reserveDefault of address space, or reserveFactor times its
+// limit if that is less.
+const (
+	reserveDefault = int64(64) << 30
+	reserveFactor  = 8
+)
+
 // Config describes a pool. The zero value serves plain memory. It is copied by
 // New.
 type Config struct {
@@ -37,8 +44,11 @@ type Config struct {
 	// MaxBytes bounds the registered bytes. 0: no limit of the pool's own. Less
 	// than a block (4 MiB) is an error.
 	MaxBytes int64
-	// ReserveBytes of address space, the most that the pool can ever serve: 0 is
-	// 256 GiB, the most possible. It is halved until the system grants it.
+	// ReserveBytes of address space, the most that the pool can ever serve. 0: eight
+	// times MaxBytes, so that long runs find room between others, but at most 64 GiB,
+	// or MaxBytes if that is more. The most possible is 256 GiB. It is halved until
+	// the system grants it. Each GiB costs 64 KiB of Go memory, touched as it comes
+	// into use.
 	ReserveBytes int64
 	// HugePages says how to ask for huge pages.
 	HugePages HugeMode
@@ -86,10 +96,13 @@ func (c *Config) check() error {
 	if c.HugePages > HugeTLB {
 		return fmt.Errorf("bemalloc: config: unknown HugePages %d", c.HugePages)
 	}
-	if c.ReserveBytes == 0 || c.ReserveBytes > maxReserve {
-		c.ReserveBytes = maxReserve
+	if c.ReserveBytes == 0 {
+		c.ReserveBytes = max(c.MaxBytes, reserveDefault)
+		if c.MaxBytes > 0 && c.MaxBytes < reserveDefault/reserveFactor {
+			c.ReserveBytes = c.MaxBytes * reserveFactor
+		}
 	}
-	c.ReserveBytes = roundUp(c.ReserveBytes, blockSize)
+	c.ReserveBytes = roundUp(min(c.ReserveBytes, maxReserve), blockSize)
 	if c.PreallocBytes > c.ReserveBytes || c.MaxBytes > 0 && c.PreallocBytes > c.MaxBytes {
 		return fmt.Errorf("bemalloc: config: PreallocBytes is %d, more than MaxBytes or ReserveBytes allow", c.PreallocBytes)
 	}

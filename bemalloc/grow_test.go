@@ -286,6 +286,15 @@ func TestConfigRefused(t *testing.T) {
 	}
 }
 
+func TestReserveDefault(t *testing.T) {
+	for _, c := range []struct{ cfg, want int64 }{{0, 64 << 30}, {5 << 20, 40 << 20}, {1 << 36, 64 << 30}, {1 << 37, 128 << 30}, {1 << 40, maxReserve}} {
+		cfg := Config{MaxBytes: c.cfg}
+		if err := cfg.check(); err != nil || cfg.ReserveBytes != c.want {
+			t.Errorf("MaxBytes %d: %d bytes reserved, want %d (%v)", c.cfg, cfg.ReserveBytes, c.want, err)
+		}
+	}
+}
+
 func TestPrealloc(t *testing.T) {
 	dev := newRegistrar(t)
 	p := newPool(t, Config{Registrar: dev, PreallocBytes: 9 << 20})
