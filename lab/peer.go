@@ -110,6 +110,10 @@ func needed(path string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
+	if filepath.Base(path) == "libc.so.6" {
+		// Loaded without being named in the file: to end a thread, as rping does.
+		names = append(names, "libgcc_s.so.1")
+	}
 	var out []string
 	for _, name := range names {
 		i := slices.IndexFunc(libDirs, func(dir string) bool {
