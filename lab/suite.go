@@ -22,6 +22,7 @@ var suites = []string{
 	"./bemalloc",
 	"./provider",
 	"./provider/rxe",
+	"./uverbs/rdmacm",
 	"./cmd/bebench",
 }
 

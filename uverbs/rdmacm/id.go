@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"sync"
 	"time"
 
 	"github.com/byteexpress/byteexpress/mr"
@@ -19,6 +20,7 @@ type ID struct {
 	uid     uint64
 	handle  uint32        // the kernel's number
 	arrived chan struct{} // has an element when there is something to look at
+	use     sync.RWMutex  // held for reading by commands: Close waits, for the kernel uses numbers again
 
 	// c.mu guards:
 	queue    []Event
@@ -51,6 +53,8 @@ func (c *Channel) CreateID() (*ID, error) {
 
 // do makes a command whose buffer is filled in.
 func (id *ID) do(cmd *command, b *buffer, object string) error {
+	id.use.RLock()
+	defer id.use.RUnlock()
 	id.c.mu.Lock()
 	closed := id.closed
 	id.c.mu.Unlock()
@@ -118,7 +122,9 @@ func (id *ID) Close() error {
 	id.signal()
 	id.c.mu.Unlock()
 	id.c.nudge()
+	id.use.Lock()
 	err := id.destroy()
+	id.use.Unlock()
 	for _, e := range pending {
 		if e.New != nil {
 			e.New.Close()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"slices"
 	"testing"
 	"time"
 
@@ -200,42 +201,48 @@ func (s *side) post(wr qp.SendWR) error {
 	return err
 }
 
-// next takes the next completion, of success.
-func (s *side) next(ctx context.Context) (cq.Completion, error) {
+// more waits for completions and adds them to those got.
+func (s *side) more(ctx context.Context) error {
 	var buf [8]cq.Completion
-	for armed := false; len(s.got) == 0; {
+	for armed := false; ; {
 		n, err := s.cq.Poll(buf[:])
 		switch {
 		case err != nil:
 		case n > 0:
 			s.got = append(s.got, buf[:n]...)
+			return nil
 		case !armed:
 			err, armed = s.cq.Arm(false), true
 		default:
 			err, armed = s.cq.Wait(ctx), false
 		}
 		if err != nil {
-			return cq.Completion{}, err
+			return err
 		}
 	}
-	c := s.got[0]
-	s.got = s.got[1:]
-	return c, c.Err()
 }
 
-// want takes completions until one was of a receive (arrived) or of a send.
+// next takes the next completion, of success.
+func (s *side) next(ctx context.Context) (cq.Completion, error) {
+	return s.take(ctx, func(cq.Completion) bool { return true })
+}
+
+// want takes the next completion of a receive (arrived) or of a send.
 func (s *side) want(ctx context.Context, arrived bool) (cq.Completion, error) {
-	for i := 0; ; i++ {
-		c, err := s.next(ctx)
-		if err != nil || c.Opcode.IsRecv() == arrived {
-			return c, err
-		}
-		// Not what is waited for now: look at the others first.
-		s.got = append(s.got, c)
-		if i > 0 && len(s.got) == 1 {
-			if err := ctx.Err(); err != nil {
-				return c, err
+	return s.take(ctx, func(c cq.Completion) bool { return c.Opcode.IsRecv() == arrived })
+}
+
+// take takes the first completion that fits, or that failed.
+func (s *side) take(ctx context.Context, fits func(cq.Completion) bool) (cq.Completion, error) {
+	for {
+		for i, c := range s.got {
+			if c.Status != cq.Success || fits(c) {
+				s.got = slices.Delete(s.got, i, i+1)
+				return c, c.Err()
 			}
+		}
+		if err := s.more(ctx); err != nil {
+			return cq.Completion{}, err
 		}
 	}
 }
