@@ -3,6 +3,7 @@ package psjob
 import (
 	"bufio"
 	"context"
+	"io"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -19,8 +20,9 @@ const (
 	streamLength = 1 << 18
 	// skew is the exponent of that distribution: the rank-frequency law of words.
 	skew = 1.07
-	// maxTokens bounds how much of a text is read.
+	// maxTokens and maxText bound how much of a text is read.
 	maxTokens = 4 << 20
+	maxText   = 1 << 30 // bytes of one file
 )
 
 // Synthetic gives a stream of keys with the skew of words: rows distinct ones at
@@ -39,7 +41,15 @@ func Synthetic(rows int, seed uint64) []uint64 {
 // underscores, and its key the hash of its bytes. It stops after 4 million words.
 func FromText(ctx context.Context, path string) ([]uint64, error) {
 	var keys []uint64
-	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+	// A pipe may let its reader wait for ever, and a device has no end.
+	info, err := os.Stat(path)
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		err = errors.Errorf("%s: neither a regular file nor a directory", path)
+	}
+	if err != nil {
+		return nil, errors.Wrap(err, "--keys-from")
+	}
+	err = filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -52,7 +62,7 @@ func FromText(ctx context.Context, path string) ([]uint64, error) {
 		if !d.Type().IsRegular() && name != path || d.IsDir() {
 			return nil
 		}
-		keys, err = appendWords(keys, name)
+		keys, err = appendWords(ctx, keys, name)
 		return err
 	})
 	if err != nil {
@@ -70,15 +80,18 @@ const (
 	fnvPrime = 0x100000001b3
 )
 
-func appendWords(keys []uint64, name string) ([]uint64, error) {
+func appendWords(ctx context.Context, keys []uint64, name string) ([]uint64, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return keys, err
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, 64<<10)
+	r := bufio.NewReaderSize(io.LimitReader(f, maxText), 64<<10)
 	h, inWord := uint64(fnvBasis), false
 	for len(keys) < maxTokens {
+		if r.Buffered() == 0 && ctx.Err() != nil {
+			return keys, ctx.Err()
+		}
 		b, err := r.ReadByte()
 		if err == nil && isWord(b) {
 			h, inWord = (h^uint64(b))*fnvPrime, true

@@ -176,10 +176,15 @@ func TestFromText(t *testing.T) {
 	if got := TopShare(keys, 1); got != 0.5 {
 		t.Errorf("share of the most frequent word = %v, want 0.5", got)
 	}
-	for _, bad := range []string{filepath.Join(dir, "none"), filepath.Join(dir, "empty")} {
+	for _, bad := range []string{filepath.Join(dir, "none"), filepath.Join(dir, "empty"), os.DevNull} {
 		if _, err := FromText(context.Background(), bad); err == nil || !strings.Contains(err.Error(), "--keys-from") {
 			t.Errorf("%s: err = %v", bad, err)
 		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := appendWords(ctx, nil, filepath.Join(dir, "a.go")); err != context.Canceled {
+		t.Errorf("interrupted inside a file: %v", err)
 	}
 }
 
