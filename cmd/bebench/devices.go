@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/provider"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -53,6 +54,9 @@ func newDevices(e *env) *cobra.Command {
 }
 
 func listDevices(e *env, why bool, asJSON string) error {
+	if asJSON != "" && asJSON != "-" {
+		return exit.Usagef("devices: --json %s: only - is possible, standard output", asJSON)
+	}
 	infos, err := provider.List()
 	if err != nil {
 		return err

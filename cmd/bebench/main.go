@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 )
@@ -44,14 +46,32 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 	})
 	defer stop()
-	e := &env{soft: ctx, hard: hard, stdout: stdout, stderr: stderr}
+	out := &checkedWriter{w: stdout}
+	e := &env{soft: ctx, hard: hard, stdout: out, stderr: stderr}
 	root := newRoot(e)
 	root.SetArgs(args)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
+	if err == nil && out.err != nil {
+		err = errors.Wrap(out.err, "standard output")
+	}
 	if err != nil {
 		fmt.Fprintf(stderr, "bebench: %v\n", err)
 	}
 	return exit.Code(err)
+}
+
+// checkedWriter remembers that a write failed, for those who do not look.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if err != nil && c.err == nil {
+		c.err = err
+	}
+	return n, err
 }

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -118,7 +119,10 @@ func TestUsage(t *testing.T) {
 		{"send bw --timeout 1ms", "at least 1s"},
 		{"send bw --json - --json-stream", "both write to standard output"},
 		{"send bw --progress loud", "auto, always or never"},
-		{"send bw --max-mean -1", "must not be negative"},
+		{"send bw --max-mean -1", "not negative"},
+		{"send bw --min-bw NaN", "must be a number"},
+		{"send bw --json /", "--json /: not a regular file"},
+		{"devices --json x", "only - is possible"},
 		{"send bw -d sim: somewhere", "simulator inside one process"},
 		{"ps --transport udp", "want be, tcp or both"},
 		{"ps --workload mining", "want inference or training"},
@@ -272,6 +276,24 @@ func TestJSONFileAndStream(t *testing.T) {
 		}
 	}
 	bebench(context.Background(), "send", "lat", "-d", "sim:", "-n", "20", "--json", filepath.Join(path, "x")).want(t, exit.Failed, "JSON result")
+}
+
+// fullDisk takes nothing.
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestFullDiskFails(t *testing.T) {
+	for _, args := range []string{"--help", "devices", "devices --json -", "send lat -n 20", "send lat -n 20 --json -", "send bw -n 20 --json-stream"} {
+		var errout bytes.Buffer
+		line := strings.Fields(args)
+		if line[0] == "send" {
+			line = onSim(args)
+		}
+		if code := run(context.Background(), line, fullDisk{}, &errout); code != exit.Failed || !strings.Contains(errout.String(), "no space left") {
+			t.Errorf("%s: exit status %d, %s", args, code, &errout)
+		}
+	}
 }
 
 func TestThresholds(t *testing.T) {

@@ -43,6 +43,10 @@ func (o *outputFlags) check() error {
 	if o.json == "-" && o.stream {
 		return exit.Usagef("--json - and --json-stream both write to standard output: leave one of them out, or name a file")
 	}
+	// Results replace the file in one step, which must not happen to a device.
+	if info, err := os.Stat(o.json); err == nil && !info.Mode().IsRegular() {
+		return exit.Usagef("--json %s: not a regular file: name another, or - for standard output", o.json)
+	}
 	switch o.progress {
 	case "auto", "always", "never":
 	default:
@@ -65,8 +69,8 @@ func (l *limits) add(fs *pflag.FlagSet) {
 
 func (l *limits) check() error {
 	for flag, v := range map[string]float64{"min-bw": l.minBW, "min-msgrate": l.minRate, "max-p99": l.maxP99, "max-mean": l.maxMean} {
-		if v < 0 {
-			return exit.Usagef("--%s %v: must not be negative", flag, v)
+		if !(v >= 0) { // NaN
+			return exit.Usagef("--%s %v: must be a number that is not negative", flag, v)
 		}
 	}
 	return nil
