@@ -120,7 +120,13 @@ func (c *Conn) makeQP(ctx context.Context, o *Options) (err error) {
 	if c.route, err = c.id.Route(); err != nil {
 		return err
 	}
-	if c.q, err = o.MakeQP(ctx, c.route); err != nil {
+	if o.MakeQP == nil {
+		return fail("make queue pair", c.route.Remote.String(), errNoQP)
+	}
+	if c.q, err = o.MakeQP(ctx, c.route); err == nil && c.q == nil {
+		err = errNoQP
+	}
+	if err != nil {
 		return errors.Wrapf(err, "queue pair on %s for %v", c.route.Device.Name, c.route.Remote)
 	}
 	if err := c.modify(qp.Init, o); err != nil || o.Ready == nil {
@@ -128,6 +134,8 @@ func (c *Conn) makeQP(ctx context.Context, o *Options) (err error) {
 	}
 	return errors.Wrap(o.Ready(c.q), "receives of the new queue pair")
 }
+
+var errNoQP = errors.New("Options.MakeQP gives no queue pair")
 
 // ready takes the queue pair from INIT to RTS.
 func (c *Conn) ready(o *Options) error {

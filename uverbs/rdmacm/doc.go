@@ -11,6 +11,9 @@
 // commands, and [ID.Next] gives its events. Any goroutine may wait for events of its
 // own ID: whoever waits reads for all, and no goroutine or thread is kept for it.
 //
+// It is for RoCE and InfiniBand. On iWARP the kernel moves queue pairs by itself, which
+// this package does not do.
+//
 // # Sequence
 //
 // The active side: ResolveAddr, ResolveRoute (an event ends each), Route, make a queue

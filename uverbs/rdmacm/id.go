@@ -159,7 +159,7 @@ func (id *ID) destroy() error {
 }
 
 // Bind gives the ID a local address. An unspecified one (0.0.0.0, ::) is of all
-// devices; port 0 takes a free one, see Route.
+// devices; port 0 takes a free one, see LocalAddr.
 func (id *ID) Bind(addr netip.AddrPort) error {
 	b := newBuffer(cmdBindIP)
 	if err := putAddr(bindIPAddr.In(b.arg()), addr); err != nil {
