@@ -53,7 +53,7 @@ func runAlloc(e *env, c *cobra.Command, f *allocFlags) error {
 	}
 	if f.tsv {
 		if len(runs) != 1 {
-			return exit.Usagef("bebench alloc: --tsv is for one workload, one thread count and one source, as -w small -t 2 --source heap: got %d runs", len(runs))
+			return exit.Usagef("alloc: --tsv is for one workload, one thread count and one source, as -w small -t 2 --source heap: got %d runs", len(runs))
 		}
 		return runs[0].tsv(e)
 	}
@@ -103,24 +103,24 @@ func (f *allocFlags) runs() (runs []allocRun, err error) {
 	case "off":
 		pool.HugePages = bemalloc.HugeOff
 	default:
-		return nil, exit.Usagef("bebench alloc: --huge %q: want advise or off", f.huge)
+		return nil, exit.Usagef("alloc: --huge %q: want advise or off", f.huge)
 	}
 	if f.touch != "page" && f.touch != "edge" {
-		return nil, exit.Usagef("bebench alloc: --touch %q: want page or edge", f.touch)
+		return nil, exit.Usagef("alloc: --touch %q: want page or edge", f.touch)
 	}
 	for _, w := range strings.Split(f.workload, ",") {
 		work, ok := map[string]allocjob.Workload{"small": allocjob.Small, "large": allocjob.Large}[w]
 		if !ok {
-			return nil, exit.Usagef("bebench alloc: --workload %q: want small or large", w)
+			return nil, exit.Usagef("alloc: --workload %q: want small or large", w)
 		}
 		for _, t := range strings.Split(f.threads, ",") {
 			threads, err := strconv.Atoi(t)
 			if err != nil || threads < 1 || threads > allocjob.MaxThreads {
-				return nil, exit.Usagef("bebench alloc: --threads %q: want numbers from 1 to %d", t, allocjob.MaxThreads)
+				return nil, exit.Usagef("alloc: --threads %q: want numbers from 1 to %d", t, allocjob.MaxThreads)
 			}
 			for _, s := range strings.Split(f.source, ",") {
 				if s != "heap" && s != "pool" {
-					return nil, exit.Usagef("bebench alloc: --source %q: want heap or pool", s)
+					return nil, exit.Usagef("alloc: --source %q: want heap or pool", s)
 				}
 				name := f.name
 				if name == "" {

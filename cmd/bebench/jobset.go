@@ -149,6 +149,9 @@ func (s *jobSet) finish(err error) error {
 		}
 	}
 	_ = report.Rule(s.o.text)
+	if len(s.o.doc.Ratios) > 0 {
+		s.o.printf(" Ratios: ByteExpress's value divided by TCP's. Below 1 is less time or CPU; ops/sec above 1 is more work done.\n")
+	}
 	for i := range s.o.doc.Ratios {
 		_ = report.WriteRatio(s.o.text, &s.o.doc.Ratios[i])
 	}

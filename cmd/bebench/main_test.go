@@ -119,8 +119,9 @@ func TestUsage(t *testing.T) {
 		{"send bw --timeout 1ms", "at least 1s"},
 		{"send bw --json - --json-stream", "both write to standard output"},
 		{"send bw --progress loud", "auto, always or never"},
-		{"send bw --max-mean -1", "not negative"},
-		{"send bw --min-bw NaN", "must be a number"},
+		{"send bw --max-mean -1", "--max-mean -1: must be more than 0"},
+		{"send lat --max-p99 0", "--max-p99 0: must be more than 0"},
+		{"send bw --min-bw NaN", "--min-bw NaN: must be more than 0"},
 		{"send bw --json /", "--json /: not a regular file"},
 		{"devices --json x", "only - is possible"},
 		{"send bw -d sim: somewhere", "simulator inside one process"},
@@ -236,7 +237,7 @@ func TestJSON(t *testing.T) {
 		},
 		"ps -n 20 --rows 100 --workload training": func(d *report.Document) bool {
 			return len(d.Rows) == 4 && len(d.Ratios) == 2 && d.Ratios[0].Of == "be" && *d.Ratios[1].Mean > 0 && d.Rows[0].SizeBytes == 0 && d.Rows[0].Op == "fetch" &&
-				d.Rows[3].Name == "tcp" && d.Rows[3].Counters == nil
+				d.Rows[3].Name == "tcp" && d.Rows[3].Counters == nil && d.Args["iters"] == 20.0 && d.Args["duration"] == nil && d.Args["max-size"] == 49152.0
 		},
 	} {
 		t.Run(args, func(t *testing.T) {
@@ -275,7 +276,14 @@ func TestJSONFileAndStream(t *testing.T) {
 			t.Errorf("no JSON: %s", line)
 		}
 	}
-	bebench(context.Background(), "send", "lat", "-d", "sim:", "-n", "20", "--json", filepath.Join(path, "x")).want(t, exit.Failed, "JSON result")
+	r = bebench(context.Background(), "send", "lat", "-d", "sim:", "-n", "20", "--json", filepath.Join(path, "x"))
+	if r.want(t, exit.Failed, "JSON result"); r.out != "" {
+		t.Errorf("measured before it was seen that the file cannot be written:\n%s", r.out)
+	}
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*.part"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
 }
 
 // fullDisk takes nothing.

@@ -139,7 +139,7 @@ func (f *msgFlags) run(e *env, c *cobra.Command, hosts []string) error {
 		table = func(w io.Writer) *report.Table { return report.BandwidthTable(w, f.output.gbits) }
 	}
 	o := newOutput(e, c, hosts, &f.output, table)
-	o.doc.Args["verify"] = p.Verify
+	o.doc.Args["verify"], o.doc.Args["local"] = p.Verify, role == local
 	if o.doc.Device, err = dev.describe(&f.device); err != nil {
 		return err
 	}

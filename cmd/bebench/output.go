@@ -28,14 +28,16 @@ type outputFlags struct {
 	profile  string
 	gbits    bool
 	limits   limits
+	set      func(flag string) bool // whether the command line has the flag
 }
 
 func (o *outputFlags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&o.json, "json", "", "write the results as JSON to a file, or with - to standard output instead of the table")
+	o.set = fs.Changed
+	fs.StringVar(&o.json, "json", "", "write the results as JSON to a `file`, or with - to standard output instead of the table")
 	fs.BoolVar(&o.stream, "json-stream", false, "write each result as one line of JSON to standard output instead of the table")
 	fs.Var(&o.interval, "interval", "also report every so many seconds what was done since")
-	fs.StringVar(&o.progress, "progress", "auto", "show progress on standard error: auto (on a terminal), always, never")
-	fs.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the run for go tool pprof to a file")
+	fs.StringVar(&o.progress, "progress", "auto", "`when` to show progress on standard error: auto (on a terminal), always, never")
+	fs.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the run for go tool pprof to a `file`")
 	o.limits.add(fs)
 }
 
@@ -52,7 +54,13 @@ func (o *outputFlags) check() error {
 	default:
 		return exit.Usagef("--progress %q: want auto, always or never", o.progress)
 	}
-	return o.limits.check()
+	if err := o.limits.check(o.set); err != nil {
+		return err
+	}
+	if o.json == "" || o.json == "-" {
+		return nil
+	}
+	return report.CanSave(o.json)
 }
 
 // limits are thresholds; 0 is none. A miss is exit status 3.
@@ -61,16 +69,16 @@ type limits struct {
 }
 
 func (l *limits) add(fs *pflag.FlagSet) {
-	fs.Float64Var(&l.minBW, "min-bw", 0, "fail below this average bandwidth in Gbit/s")
-	fs.Float64Var(&l.minRate, "min-msgrate", 0, "fail below so many million operations a second")
-	fs.Float64Var(&l.maxP99, "max-p99", 0, "fail above this 99th percentile of latency in microseconds")
-	fs.Float64Var(&l.maxMean, "max-mean", 0, "fail above this mean latency in microseconds")
+	fs.Float64Var(&l.minBW, "min-bw", 0, "fail below this average bandwidth in `Gbit/s`")
+	fs.Float64Var(&l.minRate, "min-msgrate", 0, "fail below so many `million` operations a second")
+	fs.Float64Var(&l.maxP99, "max-p99", 0, "fail above this 99th percentile of latency in `microseconds`")
+	fs.Float64Var(&l.maxMean, "max-mean", 0, "fail above this mean latency in `microseconds`")
 }
 
-func (l *limits) check() error {
+func (l *limits) check(set func(flag string) bool) error {
 	for flag, v := range map[string]float64{"min-bw": l.minBW, "min-msgrate": l.minRate, "max-p99": l.maxP99, "max-mean": l.maxMean} {
-		if !(v >= 0) { // NaN
-			return exit.Usagef("--%s %v: must be a number that is not negative", flag, v)
+		if set(flag) && !(v > 0) { // NaN is refused too
+			return exit.Usagef("--%s %v: must be more than 0", flag, v)
 		}
 	}
 	return nil

@@ -66,6 +66,17 @@ func (f *psFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.cfg.Verify, "verify", true, "compare every value fetched, bit by bit")
 }
 
+// inEffect makes args those that the job runs with.
+func (f *psFlags) inEffect(args map[string]any, role mode) {
+	args["local"], args["min-size"], args["max-size"] = role == local, f.cfg.MinBytes, f.cfg.MaxBytes
+	if f.requests > 0 {
+		delete(args, "duration")
+	}
+	if f.keysFrom != "" {
+		delete(args, "rows")
+	}
+}
+
 // names are the transports of the job.
 func (f *psFlags) names() []string {
 	if f.transport == "both" {
@@ -129,6 +140,7 @@ func (f *psFlags) run(e *env, c *cobra.Command, hosts []string) error {
 		role = local
 	}
 	o := newOutput(e, c, hosts, &f.output, report.JobTable)
+	f.inEffect(o.doc.Args, role)
 	if dev != nil {
 		if o.doc.Device, err = dev.describe(&f.device); err != nil {
 			return err

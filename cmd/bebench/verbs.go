@@ -148,7 +148,7 @@ func (f *verbsFlags) run(e *env, c *cobra.Command, hosts []string) error {
 		table = func(w io.Writer) *report.Table { return report.BandwidthTable(w, f.output.gbits) }
 	}
 	o := newOutput(e, c, hosts, &f.output, table)
-	o.doc.Args["verify"] = p.Verify
+	o.doc.Args["verify"], o.doc.Args["local"] = p.Verify, role == local
 	if o.doc.Device, err = dev.describe(&f.device); err != nil {
 		return err
 	}

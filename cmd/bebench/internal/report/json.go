@@ -18,10 +18,24 @@ func (d *Document) Write(w io.Writer) error {
 	return errors.Wrap(err, "JSON result")
 }
 
+// partial names the file that is written first, beside the one that is meant.
+func partial(path string) string { return path + ".part" }
+
+// CanSave reports whether Save will be able to write there, before a measurement
+// is spent on it.
+func CanSave(path string) error {
+	f, err := os.Create(partial(path))
+	if err != nil {
+		return errors.Wrap(err, "JSON result")
+	}
+	_ = f.Close()
+	return errors.Wrap(os.Remove(f.Name()), "JSON result")
+}
+
 // Save writes the document to a file in one step: whoever reads the file at any
 // time finds a valid document.
 func (d *Document) Save(path string) error {
-	tmp := path + ".part"
+	tmp := partial(path)
 	f, err := os.Create(tmp)
 	if err != nil {
 		return errors.Wrap(err, "JSON result")
