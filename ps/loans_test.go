@@ -58,3 +58,39 @@ func TestLentRowsDoNotChange(t *testing.T) {
 		t.Errorf("%d of %d slots are free, %d are in use", free, tab.slots, keys)
 	}
 }
+
+// TestClosedShard uses a shard after Close, with free slots and a loan out.
+func TestClosedShard(t *testing.T) {
+	for _, lent := range []bool{false, true} {
+		s, err := NewShard(Config{Dim: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys := []uint64{1, 2}
+		if err := s.Create(keys); err != nil {
+			t.Fatal(err)
+		}
+		l := newLoan(s.table)
+		l.add(1)
+		if err := s.table.makeWritable(1, Hash(1), 1); err != nil {
+			t.Fatal(err)
+		}
+		if !lent {
+			l.end()
+		}
+		s.Close()
+		if err := s.Create([]uint64{3}); err != errClosed {
+			t.Errorf("lent %v: Create of a closed shard: %v", lent, err)
+		}
+		if lent {
+			if s.Rows() != len(keys) {
+				t.Error("the rows went before their borrower returned them")
+			}
+			l.end()
+		}
+		if n := s.Rows(); n != 0 {
+			t.Errorf("lent %v: %d rows are left", lent, n)
+		}
+		s.Close()
+	}
+}

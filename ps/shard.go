@@ -70,8 +70,9 @@ func (cfg Config) withDefaults() (Config, error) {
 type Shard struct {
 	cfg Config
 
-	mu    sync.RWMutex // held for one request's part: readers fetch, writers push
-	table *table
+	mu     sync.RWMutex // held for one request's part: readers fetch, writers push
+	table  *table
+	closed bool
 }
 
 // NewShard makes an empty shard.
@@ -84,8 +85,12 @@ func NewShard(cfg Config) (*Shard, error) {
 }
 
 // Close gives the memory of the rows back, as soon as no response is sent from it.
-// The servers that the shard is registered with are closed before.
+// The servers that the shard is registered with are closed before; what they still
+// ask for is refused.
 func (s *Shard) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
 	s.table.loans.close(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -116,6 +121,9 @@ func (s *Shard) Rows() int {
 func (s *Shard) Create(keys []uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
 	for _, key := range keys {
 		hash := Hash(key)
 		if shardOfHash(hash, s.cfg.Shards) != s.cfg.Shard {
@@ -138,6 +146,8 @@ func (s *Shard) findOrCreate(key, hash uint64) (uint32, error) {
 	}
 	return s.table.create(key, hash)
 }
+
+var errClosed = archon.Errorf(archon.FailedPrecondition, "the shard is closed")
 
 func (s *Shard) misplaced(key uint64) error {
 	return archon.Errorf(archon.FailedPrecondition, "key %#x belongs to shard %d of %d, this is shard %d",
@@ -191,6 +201,9 @@ func (s *Shard) lend(call *archon.ServerCall, req request) (done bool, err error
 func (s *Shard) borrow(l *loan, req request) (all bool, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if s.closed {
+		return false, errClosed
+	}
 	var rows [blockKeys]uint32
 	for first := 0; first < req.count; first += blockKeys {
 		n := min(blockKeys, req.count-first)
@@ -215,6 +228,9 @@ func (s *Shard) borrow(l *loan, req request) (all bool, err error) {
 func (s *Shard) gather(req request, out []byte) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	if s.closed {
+		return errClosed
+	}
 	t, rowBytes := s.table, 4*s.cfg.Dim
 	var rows [blockKeys]uint32
 	for first := 0; first < req.count; first += blockKeys {
@@ -258,6 +274,9 @@ func (s *Shard) handlePush(call *archon.ServerCall) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
 	// Rows first: a refusal in between leaves new rows at their initial values, which
 	// nobody can tell from rows that are not there, and others as they were.
 	for i := range req.count {
