@@ -196,7 +196,7 @@ func TestDialSelf(t *testing.T) {
 
 // TestListenerSurvivesBadClients: whatever clients do, the next good one gets in.
 func TestListenerSurvivesBadClients(t *testing.T) {
-	p := newPair(t, be.Config{StepTimeout: 100 * time.Millisecond})
+	p := newPair(t, be.Config{StepTimeout: 2 * time.Second})
 	addr := p.listener.Addr().String()
 	bad := []func(net.Conn){
 		func(c net.Conn) { c.Close() },
