@@ -99,6 +99,25 @@ func (c Config) withDefaults() (Config, error) {
 	if c.WindowBytes < c.FragmentBytes {
 		return c, fmt.Errorf("be: config: WindowBytes is %d, must be at least FragmentBytes, %d", c.WindowBytes, c.FragmentBytes)
 	}
+	if _, known := qp.MTUOf(c.MTU.Bytes()); c.MTU != 0 && !known {
+		return c, fmt.Errorf("be: config: MTU is %d, must be one of qp.MTU256 to qp.MTU4096, or 0 for the port's", c.MTU)
+	}
+	gid := 0
+	if c.GIDIndex != nil {
+		gid = *c.GIDIndex
+	}
+	for _, f := range []struct {
+		name   string
+		v, max int64
+	}{
+		{"GIDIndex", int64(gid), 255}, {"AckTimeout", int64(c.AckTimeout), 31}, {"ServiceLevel", int64(c.ServiceLevel), 7},
+		{"RecvQuotaBytes", c.RecvQuotaBytes, math.MaxInt64}, {"SocketQuotaBytes", int64(c.SocketQuotaBytes), math.MaxInt64},
+		{"PoolBytes", c.PoolBytes, math.MaxInt64},
+	} {
+		if f.v < 0 || f.v > f.max {
+			return c, fmt.Errorf("be: config: %s is %d, must be 0 to %d", f.name, f.v, f.max)
+		}
+	}
 	if c.RecvQuotaBytes == 0 {
 		c.RecvQuotaBytes = DefaultQuotaBytes
 	}

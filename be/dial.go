@@ -61,7 +61,7 @@ func (n *Node) route(ctx context.Context, addr string) (route, error) {
 	n.mu.Lock()
 	if n.closing {
 		n.mu.Unlock()
-		return route{}, ErrClosed
+		return route{}, errors.WithMessagef(ErrClosed, "be: dial %s: node", addr)
 	}
 	if r, ok := n.routes[addr]; ok && !r.conn.dead.Load() {
 		n.mu.Unlock()

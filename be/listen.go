@@ -42,7 +42,7 @@ func (n *Node) Listen(addr string) (*Listener, error) {
 	if n.closing {
 		n.mu.Unlock()
 		t.Close()
-		return nil, ErrClosed
+		return nil, errors.WithMessagef(ErrClosed, "be: listen on %s: node", addr)
 	}
 	n.lastListener++
 	l.id = n.lastListener

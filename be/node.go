@@ -66,6 +66,12 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ctx == nil {
+		return nil, errors.New("be: new node: no device context: open a device first")
+	}
+	if ports := ctx.Info().Ports; cfg.Port > ports {
+		return nil, errors.Errorf("be: config: Port is %d, and %s has ports 1 to %d", cfg.Port, ctx.Info().Name, ports)
+	}
 	n := &Node{
 		ctx: ctx, cfg: cfg, device: ctx.Info().Name, id: newIncarnation(), start: time.Now(), peers: map[incarnation]*peer{}, routes: map[string]route{},
 		flights: map[string]*flight{}, rebuilds: map[string]*rebuild{}, listeners: map[uint32]*Listener{}, sockets: map[*Socket]struct{}{},
@@ -105,15 +111,37 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 }
 
 // Alloc gives a buffer of size bytes that can be sent. It is not zeroed. Its
-// owner is the caller until Send or Post takes it, or Free.
+// owner is the caller until Send or Post takes it, or Free. Errors: ErrTooLarge,
+// ErrClosed, bemalloc.ErrLimit when Config.PoolBytes is used up, and a
+// *bemalloc.RegisterError when the device takes no more memory.
 func (n *Node) Alloc(size int) ([]byte, error) {
 	if size > n.cfg.MaxMessage {
 		return nil, tooLarge(size, n.cfg.MaxMessage)
 	}
-	return n.mem.pool.Alloc(size)
+	b, err := n.mem.pool.Alloc(size)
+	if err != nil {
+		return nil, n.allocError(size, err)
+	}
+	return b, nil
 }
 
-// Free gives back a buffer of Alloc or Recv.
+// allocError says in the node's terms why there is no buffer.
+func (n *Node) allocError(size int, err error) error {
+	what := fmt.Sprintf("be: %s: allocate %d bytes", n.device, size)
+	switch {
+	case errors.Is(err, bemalloc.ErrClosed):
+		return errors.WithMessage(ErrClosed, what)
+	case errors.Is(err, bemalloc.ErrLimit):
+		return errors.WithMessagef(err, "%s: Config.PoolBytes is %d", what, n.cfg.PoolBytes)
+	}
+	return errors.WithMessage(err, what)
+}
+
+// Free gives back a buffer of Alloc or Recv, whole or a prefix of it, from any
+// goroutine; Free(nil) does nothing. It must not be used afterwards. Other memory
+// is left alone, and counted in Stats as Memory.BadFrees; so are second Frees, as
+// Memory.DoubleFrees, most of which only BEMALLOC_DEBUG=check notices (see package
+// bemalloc).
 func (n *Node) Free(b []byte) { n.mem.Free(b) }
 
 // Device is the device's name.

@@ -13,7 +13,7 @@ var (
 	// ErrPeerClosed says that the peer closed the socket, or left in good order.
 	ErrPeerClosed = errors.New("closed by the peer")
 	// ErrClosed says that this side closed the socket or the node.
-	ErrClosed = errors.New("closed")
+	ErrClosed = errors.New("closed on this side")
 	// ErrRefused is wrapped when the peer did not take a socket.
 	ErrRefused = errors.New("refused by the peer")
 	// ErrRejected is wrapped when the peer did not take a message.

@@ -1,0 +1,88 @@
+package be_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/bemalloc"
+	"github.com/byteexpress/byteexpress/sim"
+)
+
+// TestConfigRefused: what a node cannot work with is refused at once, by the
+// field's name, and nothing stays open.
+func TestConfigRefused(t *testing.T) {
+	index := func(i int) *int { return &i }
+	for want, cfg := range map[string]be.Config{
+		"Port is 2, and ":         {Port: 2},
+		"Port is 256":             {Port: 256},
+		"GIDIndex is -1":          {GIDIndex: index(-1)},
+		"GIDIndex is 256":         {GIDIndex: index(256)},
+		"MTU is 9":                {MTU: 9},
+		"AckTimeout is 32":        {AckTimeout: 32},
+		"ServiceLevel is 8":       {ServiceLevel: 8},
+		"RetryCount is 8":         {RetryCount: 8},
+		"SendDepth is 1":          {SendDepth: 1},
+		"RecvDepth is 3":          {RecvDepth: 3},
+		"MaxMessage is -1":        {MaxMessage: -1},
+		"RecvQuotaBytes is -1":    {RecvQuotaBytes: -1},
+		"SocketQuotaBytes is -1":  {SocketQuotaBytes: -1},
+		"PoolBytes is -1":         {PoolBytes: -1},
+		"at least FragmentBytes":  {WindowBytes: 1000},
+		"WindowBytes is 16777216": {WindowBytes: 1 << 24, FragmentBytes: 1 << 25},
+	} {
+		dev, err := sim.NewFabric(sim.Config{}).NewDevice("a", sim.DeviceConfig{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, err := dev.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := be.NewNode(ctx, cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+		if err := ctx.Close(); err != nil {
+			t.Errorf("%s: left behind: %v", want, err)
+		}
+	}
+	if _, err := be.NewNode(nil, be.Config{}); err == nil || !strings.Contains(err.Error(), "no device context") {
+		t.Errorf("without a context: %v", err)
+	}
+}
+
+// TestAllocErrors: why there is no buffer, in terms of the node's Config.
+func TestAllocErrors(t *testing.T) {
+	_, n := newNode(t, sim.NewFabric(sim.Config{}), "a", be.Config{PoolBytes: 4 << 20})
+	for _, c := range []struct {
+		size int
+		is   error
+		text string
+	}{
+		{-1, bemalloc.ErrBadAlign, "allocate -1 bytes"},
+		{10 << 20, bemalloc.ErrLimit, "Config.PoolBytes is 4194304"},
+		{math.MaxInt, be.ErrTooLarge, "the limit"},
+	} {
+		if _, err := n.Alloc(c.size); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%d bytes: %v, want %q", c.size, err, c.text)
+		}
+	}
+	b, err := n.Alloc(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Free(b[:10])
+	n.Free(nil)
+	n.Free([]byte("not of the node"))
+	if s := n.Stats().Memory; s.BadFrees != 1 || s.DoubleFrees != 0 {
+		t.Errorf("%d bad frees, %d double frees, want 1 and 0", s.BadFrees, s.DoubleFrees)
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := n.Alloc(1); !errors.Is(err, be.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+}
