@@ -3,6 +3,7 @@ package provider
 import (
 	"fmt"
 
+	"github.com/byteexpress/byteexpress/provider/mlx5"
 	"github.com/byteexpress/byteexpress/provider/rxe"
 	"github.com/byteexpress/byteexpress/uverbs"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -13,7 +14,8 @@ var drivers = map[uverbs.DriverID]struct {
 	name string
 	open func(*uverbs.System, uverbs.Device) verbs.Device
 }{
-	uverbs.DriverRXE: {rxe.Name, func(s *uverbs.System, d uverbs.Device) verbs.Device { return rxe.New(s, d) }},
+	uverbs.DriverMLX5: {mlx5.Name, func(s *uverbs.System, d uverbs.Device) verbs.Device { return mlx5.New(s, d) }},
+	uverbs.DriverRXE:  {rxe.Name, func(s *uverbs.System, d uverbs.Device) verbs.Device { return rxe.New(s, d) }},
 }
 
 var system uverbs.System
@@ -34,7 +36,7 @@ func devicesOf(s *uverbs.System) ([]kernelDevice, error) {
 		drv, ok := drivers[d.Driver]
 		switch {
 		case !ok:
-			k.info.Err = &verbs.OpError{Op: "open", Device: d.Name, Remedy: "use a device with a provider: rxe",
+			k.info.Err = &verbs.OpError{Op: "open", Device: d.Name, Remedy: "use a device with a provider: mlx5 or rxe",
 				Err: &verbs.UnsupportedError{Feature: fmt.Sprintf("driver %s (kernel ABI version %d)", d.Kernel, d.ABI), Missing: "this program"}}
 		case k.info.Err == nil:
 			k.device = drv.open(s, d)

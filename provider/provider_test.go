@@ -31,7 +31,7 @@ func tree(t *testing.T, abi string) *uverbs.System {
 		}
 	}
 	write("sys/class/infiniband_verbs/abi_version", abi)
-	for i, name := range []string{"rxe0", "rxe1", "rxe2", "mlx5_0"} {
+	for i, name := range []string{"rxe0", "rxe1", "rxe2", "erdma0"} {
 		node := "uverbs" + string(rune('0'+i))
 		write("sys/class/infiniband_verbs/"+node+"/ibdev", name)
 		write("sys/class/infiniband_verbs/"+node+"/abi_version", "2")
@@ -45,7 +45,7 @@ func tree(t *testing.T, abi string) *uverbs.System {
 			write(dir+"/parent", "eth0")
 		} else if err := os.MkdirAll(filepath.Join(root, dir, "device"), 0o755); err != nil {
 			t.Fatal(err)
-		} else if err := os.Symlink("/bus/pci/drivers/mlx5_core", filepath.Join(root, dir, "device", "driver")); err != nil {
+		} else if err := os.Symlink("/bus/pci/drivers/erdma", filepath.Join(root, dir, "device", "driver")); err != nil {
 			t.Fatal(err)
 		}
 		if node != "uverbs1" {
@@ -75,7 +75,7 @@ func TestDevices(t *testing.T) {
 		target         error
 		texts          []string
 	}{
-		{"mlx5_0", "", verbs.ErrUnsupported, []string{"mlx5_core", "kernel ABI version 2"}},
+		{"erdma0", "", verbs.ErrUnsupported, []string{"erdma", "kernel ABI version 2"}},
 		{"rxe0", "rxe", nil, nil},
 		{"rxe1", "rxe", os.ErrNotExist, []string{"no device node", "uverbs1", "--device"}},
 		{"rxe2", "rxe", os.ErrPermission, []string{"permission denied", "uverbs2", "chmod"}},
@@ -125,7 +125,7 @@ func TestOpenByName(t *testing.T) {
 	if !errors.Is(err, verbs.ErrNotFound) {
 		t.Fatalf("unknown name: %v", err)
 	}
-	for _, known := range []string{"nic9", "sim:", "rxe0", "mlx5_0"} {
+	for _, known := range []string{"nic9", "sim:", "rxe0", "erdma0"} {
 		if !strings.Contains(err.Error(), known) {
 			t.Errorf("%q does not name %s", err, known)
 		}
@@ -158,7 +158,7 @@ func TestDefault(t *testing.T) {
 	if err != nil || d.Info().Provider != "sim" {
 		t.Fatalf("with devices that do not work: %v, %q, %v", d, note, err)
 	}
-	for _, text := range []string{"rxe0", "no device node", "permission denied", "mlx5_core"} {
+	for _, text := range []string{"rxe0", "no device node", "permission denied", "erdma"} {
 		if !strings.Contains(note, text) {
 			t.Errorf("note %q lacks %q", note, text)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/sim/nic"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -97,6 +98,20 @@ func (c *Context) AllocPD() (verbs.PD, error) {
 
 // CreateCQ makes a completion queue.
 func (c *Context) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
+	q, err := c.createCQ(cfg, nil)
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+// CreateSinkCQ makes a completion queue for a model of other hardware: completions
+// go to the sink, and Poll finds none.
+func (c *Context) CreateSinkCQ(cfg verbs.CQConfig, sink nic.Sink) (*CQ, error) {
+	return c.createCQ(cfg, sink)
+}
+
+func (c *Context) createCQ(cfg verbs.CQConfig, sink nic.Sink) (*CQ, error) {
 	what := fmt.Sprintf("completion queue of %d entries", cfg.Entries)
 	if err := c.check("create", what); err != nil {
 		return nil, err
@@ -114,7 +129,11 @@ func (c *Context) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
 		return nil, c.dev.err("create", what, verbs.ErrLimit, fmt.Sprintf("the device has at most %d", c.dev.attr.MaxCQ))
 	}
 	c.dev.node.mu.Lock()
-	q.core = c.dev.node.nic.CreateCQ(cfg.Entries, q.Wake)
+	if sink != nil {
+		q.core = c.dev.node.nic.CreateSinkCQ(cfg.Entries, q.Wake, sink)
+	} else {
+		q.core = c.dev.node.nic.CreateCQ(cfg.Entries, q.Wake)
+	}
 	q.core.Owner = q
 	c.dev.node.mu.Unlock()
 	c.mu.Lock()

@@ -12,27 +12,30 @@ const (
 
 // Objects (enum uverbs_default_objects).
 const (
-	objDevice     = 0  // UVERBS_OBJECT_DEVICE
-	objPD         = 1  // UVERBS_OBJECT_PD
-	objCQ         = 3  // UVERBS_OBJECT_CQ
-	objQP         = 4  // UVERBS_OBJECT_QP
-	objMR         = 7  // UVERBS_OBJECT_MR
-	objAsyncEvent = 16 // UVERBS_OBJECT_ASYNC_EVENT
+	objDevice     = 0    // UVERBS_OBJECT_DEVICE
+	objPD         = 1    // UVERBS_OBJECT_PD
+	objCQ         = 3    // UVERBS_OBJECT_CQ
+	objQP         = 4    // UVERBS_OBJECT_QP
+	objMR         = 7    // UVERBS_OBJECT_MR
+	objAsyncEvent = 16   // UVERBS_OBJECT_ASYNC_EVENT
+	objMLX5UAR    = 4104 // MLX5_IB_OBJECT_UAR
 )
 
 // Methods (rdma/ib_user_ioctl_cmds.h).
 const (
-	methInvokeWrite     = 0 // UVERBS_METHOD_INVOKE_WRITE
-	methQueryPort       = 2 // UVERBS_METHOD_QUERY_PORT
-	methGetContext      = 3 // UVERBS_METHOD_GET_CONTEXT
-	methQueryGIDTable   = 5 // UVERBS_METHOD_QUERY_GID_TABLE
-	methPDDestroy       = 0 // UVERBS_METHOD_PD_DESTROY
-	methCQCreate        = 0 // UVERBS_METHOD_CQ_CREATE
-	methCQDestroy       = 1 // UVERBS_METHOD_CQ_DESTROY
-	methQPCreate        = 0 // UVERBS_METHOD_QP_CREATE
-	methQPDestroy       = 1 // UVERBS_METHOD_QP_DESTROY
-	methMRDestroy       = 1 // UVERBS_METHOD_MR_DESTROY
-	methAsyncEventAlloc = 0 // UVERBS_METHOD_ASYNC_EVENT_ALLOC
+	methInvokeWrite     = 0    // UVERBS_METHOD_INVOKE_WRITE
+	methQueryPort       = 2    // UVERBS_METHOD_QUERY_PORT
+	methGetContext      = 3    // UVERBS_METHOD_GET_CONTEXT
+	methQueryGIDTable   = 5    // UVERBS_METHOD_QUERY_GID_TABLE
+	methPDDestroy       = 0    // UVERBS_METHOD_PD_DESTROY
+	methCQCreate        = 0    // UVERBS_METHOD_CQ_CREATE
+	methCQDestroy       = 1    // UVERBS_METHOD_CQ_DESTROY
+	methQPCreate        = 0    // UVERBS_METHOD_QP_CREATE
+	methQPDestroy       = 1    // UVERBS_METHOD_QP_DESTROY
+	methMRDestroy       = 1    // UVERBS_METHOD_MR_DESTROY
+	methAsyncEventAlloc = 0    // UVERBS_METHOD_ASYNC_EVENT_ALLOC
+	methMLX5UARAlloc    = 4096 // MLX5_IB_METHOD_UAR_OBJ_ALLOC
+	methMLX5UARDestroy  = 4097 // MLX5_IB_METHOD_UAR_OBJ_DESTROY
 )
 
 // Attributes (rdma/ib_user_ioctl_cmds.h).
@@ -76,6 +79,13 @@ const (
 	attrQPRespQPNum     = 14     // UVERBS_ATTR_CREATE_QP_RESP_QP_NUM
 	attrQPDestroyHandle = 0      // UVERBS_ATTR_DESTROY_QP_HANDLE
 	attrQPDestroyResp   = 1      // UVERBS_ATTR_DESTROY_QP_RESP
+
+	attrMLX5UARHandle        = 4096 // MLX5_IB_ATTR_UAR_OBJ_ALLOC_HANDLE
+	attrMLX5UARType          = 4097 // MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE
+	attrMLX5UARMmapOffset    = 4098 // MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_OFFSET
+	attrMLX5UARMmapLength    = 4099 // MLX5_IB_ATTR_UAR_OBJ_ALLOC_MMAP_LENGTH
+	attrMLX5UARPageID        = 4100 // MLX5_IB_ATTR_UAR_OBJ_ALLOC_PAGE_ID
+	attrMLX5UARDestroyHandle = 4096 // MLX5_IB_ATTR_UAR_OBJ_DESTROY_HANDLE
 )
 
 // Commands of the older write ABI, carried by INVOKE_WRITE (rdma/ib_user_verbs.h).
@@ -102,6 +112,8 @@ const (
 	qpTypeRC             = 2      // IB_UVERBS_QPT_RC
 	qpCreateSigAll       = 0x1000 // IB_UVERBS_QP_CREATE_SQ_SIG_ALL
 	coreOptionalMRAccess = 1      // IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS
+	mlx5UARBlueFlame     = 0      // MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF
+	mlx5UARNonCached     = 1      // MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC
 )
 
 // RDMA netlink (rdma/rdma_netlink.h).

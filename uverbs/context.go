@@ -157,5 +157,5 @@ func (c *Context) Close() error {
 		unix.Close(c.asyncFD)
 	}
 	c.pages.close()
-	return unix.Close(c.fd)
+	return c.sys.close(c.fd)
 }

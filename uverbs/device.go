@@ -40,4 +40,6 @@ type (
 	MRHandle uint32
 	CQHandle uint32
 	QPHandle uint32
+
+	MLX5UARHandle uint32
 )

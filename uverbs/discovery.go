@@ -55,7 +55,7 @@ func (s *System) Probe(d Device) error {
 	if err != nil {
 		return err
 	}
-	return unix.Close(fd)
+	return s.close(fd)
 }
 
 // openNode opens the node and checks that it is the device that sysfs told of:
@@ -66,7 +66,7 @@ func (s *System) openNode(d Device) (int, error) {
 		return -1, openError(d, err)
 	}
 	if unix.Major(rdev) != d.Major || unix.Minor(rdev) != d.Minor {
-		unix.Close(fd)
+		s.close(fd)
 		return -1, &verbs.OpError{Op: "open", Device: d.Name, Object: d.Path, Remedy: "list the devices again, or make the node anew",
 			Err: fmt.Errorf("the node is device %d:%d, not %d:%d", unix.Major(rdev), unix.Minor(rdev), d.Major, d.Minor)}
 	}

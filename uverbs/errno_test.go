@@ -52,6 +52,8 @@ var verb = map[*method]func(*Context) error{
 		defer d.Close()
 		return d.Ring()
 	},
+	mMLX5UARAlloc:   func(c *Context) error { _, err := c.AllocMLX5UAR(true); return err },
+	mMLX5UARDestroy: func(c *Context) error { return c.DestroyMLX5UAR(16) },
 }
 
 // fallbacks maps a native method to the command that is used without it.

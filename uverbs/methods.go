@@ -114,6 +114,19 @@ var (
 		attrSpec{id: attrQPDestroyResp, name: "RESP", kind: kindOut, size: destroyQPRespSize, must: true})
 )
 
+// Requests about objects that one driver has. Their attributes take the place of
+// the driver-private bytes.
+var (
+	mMLX5UARAlloc = &method{op: "allocate UAR", object: objMLX5UAR, id: methMLX5UARAlloc, since: "kernel 5.7", attrs: []attrSpec{
+		{id: attrMLX5UARHandle, name: "HANDLE", kind: kindNewHandle, must: true},
+		{id: attrMLX5UARType, name: "TYPE", kind: kindConst, must: true},
+		{id: attrMLX5UARMmapOffset, name: "MMAP_OFFSET", kind: kindOut, size: 8, must: true},
+		{id: attrMLX5UARMmapLength, name: "MMAP_LENGTH", kind: kindOut, size: 4, must: true},
+		{id: attrMLX5UARPageID, name: "PAGE_ID", kind: kindOut, size: 4, must: true}}}
+	mMLX5UARDestroy = &method{op: "destroy UAR", object: objMLX5UAR, id: methMLX5UARDestroy, since: "kernel 5.7", attrs: []attrSpec{
+		{id: attrMLX5UARDestroyHandle, name: "HANDLE", kind: kindHandle, must: true}}}
+)
+
 // Requests by the older command: those without a native method, and the
 // fall-backs (named w...) for kernels whose native method is missing.
 var (
@@ -137,6 +150,7 @@ var methods = []*method{
 	mGetContext, mAsyncAlloc, mQueryPort, mQueryGIDTable, mPDDestroy, mMRDestroy, mCQCreate, mCQDestroy, mQPCreate, mQPDestroy,
 	wGetContext, wCreateCQ, wDestroyCQ, wCreateQP, wDestroyQP,
 	mQueryDevice, mAllocPD, mRegMR, mCreateCompChannel, mReqNotifyCQ, mModifyQP, mQueryQP, mPostSend,
+	mMLX5UARAlloc, mMLX5UARDestroy,
 }
 
 // attr finds an attribute of the method.

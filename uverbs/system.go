@@ -18,6 +18,8 @@ type System struct {
 	// OpenNode opens a device node and gives the descriptor and its device number
 	// (st_rdev); nil is the kernel's. It reports an errno.
 	OpenNode func(path string) (fd int, rdev uint64, err error)
+	// CloseNode closes a descriptor that OpenNode gave; nil is the kernel's.
+	CloseNode func(fd int) error
 	// Ioctl makes the request in the command page; nil is the kernel's. Decode
 	// reads such a page.
 	Ioctl func(fd int, page []byte) syscall.Errno
@@ -58,6 +60,13 @@ func (s *System) open(path string) (int, uint64, error) {
 		return -1, 0, unix.ENODEV
 	}
 	return fd, uint64(st.Rdev), nil
+}
+
+func (s *System) close(fd int) error {
+	if s.CloseNode != nil {
+		return s.CloseNode(fd)
+	}
+	return unix.Close(fd)
 }
 
 func (s *System) ioctl(fd int, page []byte) syscall.Errno {

@@ -91,7 +91,8 @@ func (r *register) copies(units int, inline bool) bool {
 // uarPage is a mapped page of doorbell registers.
 type uarPage struct {
 	m        *mmio.Mapping
-	offset   int64 // in the device's file
+	offset   int64  // in the device's file
+	id       uint32 // names it when queues are created
 	observer Observer
 	mu       sync.Mutex // one arm at a time
 }

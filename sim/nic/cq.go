@@ -34,6 +34,7 @@ type CQ struct {
 	ring   []entry
 	mask   index
 	cap    int
+	sink   Sink   // takes completions in place of the ring; may be nil
 	notify func() // tells the owner's Wait: an event; must not block
 
 	_    [64]byte      // the two sides on cache lines of their own
@@ -59,6 +60,18 @@ type CQ struct {
 func (n *NIC) CreateCQ(entries int, notify func()) *CQ {
 	size := ringSize(entries)
 	return &CQ{ring: make([]entry, size), mask: index(size - 1), cap: entries, notify: notify, nic: n}
+}
+
+// Sink takes a completion: of a receive or a send, solicited or not. It is called
+// from within the NIC, must not call it, and says whether there was room: if not, the
+// queue has overflowed.
+type Sink func(c cq.Completion, recv, solicited bool) (taken bool)
+
+// CreateSinkCQ makes a completion queue without a ring, for a model of other
+// hardware on top of the NIC: completions go to the sink, and their requests' slots
+// are free at once.
+func (n *NIC) CreateSinkCQ(entries int, notify func(), sink Sink) *CQ {
+	return &CQ{cap: entries, sink: sink, notify: notify, nic: n}
 }
 
 // ringSize is the least power of two that is at least n and 1.
@@ -126,6 +139,13 @@ func (c *CQ) add(e *entry, solicited bool) {
 
 func (c *CQ) push(e *entry, solicited bool) {
 	if c.over.Load() {
+		return
+	}
+	if c.sink != nil {
+		e.q.polled(e) // first: the sink's owner may post again at once
+		if !c.sink(e.Completion, e.recv, solicited) {
+			c.overflow()
+		}
 		return
 	}
 	tail := index(c.tail.Load())

@@ -1,0 +1,73 @@
+package mlx5
+
+import "github.com/byteexpress/byteexpress/qp"
+
+// contextRequest is the driver's part of the request for a context.
+func contextRequest(flags uint32) []byte {
+	b := make([]byte, contextReqSize)
+	contextReqTotalBFRegs.Put(b, contextReqDefaultBFRegs)
+	contextReqLowLatencyBFRegs.Put(b, 4) // as rdma-core's default
+	contextReqFlags.Put(b, flags)
+	contextReqMaxCQEVersion.Put(b, cqeVersionUIDX)
+	contextReqLibCaps.Put(b, contextReqLibCap4KUAR|contextReqLibCapDynamicUARs)
+	return b
+}
+
+// contextAnswer is what the driver says about a context.
+type contextAnswer struct {
+	limits      limits
+	cqeVersion  uint8
+	bfRegSize   int // bytes of a register's two buffers
+	bfRegs      int // registers given at once; 0: pages of them are asked for
+	uarsPerPage int
+}
+
+func readContextAnswer(b []byte) contextAnswer {
+	return contextAnswer{
+		limits: limits{
+			sendDesc: int(contextRespMaxSQDescSize.Get(b)), recvDesc: int(contextRespMaxRQDescSize.Get(b)),
+			sendBlocks: int(contextRespMaxSendBlocks.Get(b)), recvWR: int(contextRespMaxRecvWR.Get(b)),
+		},
+		cqeVersion: contextRespCQEVersion.Get(b), bfRegSize: int(contextRespBFRegSize.Get(b)), bfRegs: int(contextRespTotBFRegs.Get(b)),
+		uarsPerPage: max(int(contextRespUARsPerPage.Get(b)), 1),
+	}
+}
+
+// cqRequest is the driver's part of the request for a completion queue. page names
+// the UAR page to arm by; nil: that of the context.
+func cqRequest(buf, record uint64, page *uarPage) []byte {
+	b := make([]byte, createCQSize)
+	createCQBufAddr.Put(b, buf)
+	createCQDBAddr.Put(b, record)
+	createCQCQESize.Put(b, cqeSize)
+	if page != nil {
+		createCQFlags.Put(b, createCQFlagUARIndex)
+		createCQUARPageIndex.Put(b, uint16(page.id))
+	}
+	return b
+}
+
+// qpRequest is the driver's part of the request for a queue pair. page names the
+// UAR page of its doorbell; nil: the driver chooses a register of the context's.
+// No flag asks for payload inside completions.
+func qpRequest(buf, record uint64, s *sizes, uidx uint32, page *uarPage) []byte {
+	b := make([]byte, createQPSize)
+	createQPBufAddr.Put(b, buf)
+	createQPDBAddr.Put(b, record)
+	createQPSQCount.Put(b, uint32(s.sendBlocks))
+	createQPRQCount.Put(b, uint32(s.recvSlots))
+	createQPRQShift.Put(b, uint32(s.recvShift))
+	createQPUIDX.Put(b, uidx)
+	if page != nil {
+		createQPFlags.Put(b, createQPFlagUARIndex)
+		createQPBFRegIndex.Put(b, page.id)
+	}
+	return b
+}
+
+// kernelCaps are the capacities that the kernel is told: those asked for, with the
+// inline bytes that a request's size leaves.
+func kernelCaps(want qp.Caps, s *sizes) qp.Caps {
+	want.Inline = s.caps.Inline
+	return want
+}

@@ -1,0 +1,93 @@
+package mlx5dev
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+)
+
+// Fault is something that the NIC was told and that breaks a rule.
+type Fault struct {
+	Object string // "qp 0x12"
+	Rule   string // what is wrong
+	Bytes  []byte // the request as it lies in the ring, if it is about one
+}
+
+// Error says what is wrong, with the request explained field by field.
+func (f *Fault) Error() string {
+	s := "mlx5 model: " + f.Object + ": " + f.Rule
+	if len(f.Bytes) > 0 {
+		s += "\n" + explain(f.Bytes)
+	}
+	return s
+}
+
+// explain names the fields of a send request.
+func explain(b []byte) string {
+	var out strings.Builder
+	line := func(off, n int, name, value string) {
+		if off+n <= len(b) {
+			fmt.Fprintf(&out, "  @%-3d %-24x %s %s\n", off, b[off:off+n], name, value)
+		}
+	}
+	if len(b) < 16 {
+		return fmt.Sprintf("  %x", b)
+	}
+	w0, w1 := binary.BigEndian.Uint32(b), binary.BigEndian.Uint32(b[4:])
+	line(0, 1, "opmod", "")
+	line(1, 2, "wqe index", fmt.Sprint(w0>>8&0xffff))
+	line(3, 1, "opcode", opcodeName(uint8(w0)))
+	line(4, 3, "qp number", fmt.Sprintf("%#x", w1>>8))
+	line(7, 1, "ds", fmt.Sprintf("%d units of 16 bytes", w1&0xff))
+	line(8, 1, "signature", "")
+	line(9, 2, "stream channel", "")
+	line(11, 1, "fm_ce_se", flagNames(b[11]))
+	line(12, 4, "immediate", "")
+	off := 16
+	op, known := opcodes[uint8(w0)]
+	if known && op.remote {
+		line(off, 8, "remote address", "")
+		line(off+8, 4, "rkey", "")
+		line(off+12, 4, "reserved", "")
+		off += 16
+	}
+	if known && op.atomic {
+		line(off, 8, "swap or add", "")
+		line(off+8, 8, "compare", "")
+		off += 16
+	}
+	for off+16 <= len(b) {
+		n := binary.BigEndian.Uint32(b[off:])
+		if n&inlineBit != 0 {
+			n &^= inlineBit
+			line(off, 4, "inline bytes", fmt.Sprint(n))
+			off += (int(n) + 4 + 15) &^ 15
+			continue
+		}
+		line(off, 4, "length", fmt.Sprint(n))
+		line(off+4, 4, "lkey", "")
+		line(off+8, 8, "address", "")
+		off += 16
+	}
+	return strings.TrimRight(out.String(), "\n")
+}
+
+func opcodeName(o uint8) string {
+	if op, ok := opcodes[o]; ok {
+		return op.name
+	}
+	return "unknown"
+}
+
+func flagNames(f byte) string {
+	var parts []string
+	for _, n := range []struct {
+		bit  byte
+		name string
+	}{{fenceBits, "fence"}, {completeBits, "completion"}, {solicitedBit, "solicited"}} {
+		if f&n.bit != 0 {
+			parts = append(parts, n.name)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
