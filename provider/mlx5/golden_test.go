@@ -109,7 +109,6 @@ type goldenLine struct {
 	Slots     []goldenSlot
 	goldenPoll
 	goldenSizes
-	goldenCall
 }
 
 func golden(t testing.TB, name string) (lines []goldenLine) {

@@ -1,3 +1,0 @@
-package mlx5
-
-type goldenCall struct{}
