@@ -14,8 +14,16 @@ type BE struct {
 	Node *be.Node // lives longer than all sockets and buffers of the transport
 }
 
+var errNoNode = errors.New("be: the transport has no Node: set archon.BE.Node")
+
 // Dial connects to a listener of a ByteExpress node at its TCP address.
 func (t BE) Dial(ctx context.Context, addr, service string) (Socket, error) {
+	if t.Node == nil {
+		return nil, errNoNode
+	}
+	if err := checkService(service); err != nil {
+		return nil, errors.WithMessage(err, "be")
+	}
 	s, err := t.Node.Dial(ctx, addr, service)
 	if err != nil {
 		return nil, err
@@ -25,6 +33,9 @@ func (t BE) Dial(ctx context.Context, addr, service string) (Socket, error) {
 
 // Listen takes connections at a TCP address, which carries the bootstrap only.
 func (t BE) Listen(addr string) (Listener, error) {
+	if t.Node == nil {
+		return nil, errNoNode
+	}
 	l, err := t.Node.Listen(addr)
 	if err != nil {
 		return nil, err

@@ -48,10 +48,21 @@ type Gatherer interface {
 // ErrNotGatherable is wrapped when parts must be copied to be sent.
 var ErrNotGatherable = errors.New("the socket cannot send from the memory of the parts")
 
+// maxServiceName is what package be carries, and so what every transport takes.
+const maxServiceName = 200
+
+// checkService refuses a name that not every transport carries.
+func checkService(name string) error {
+	if len(name) == 0 || len(name) > maxServiceName {
+		return errors.Errorf("service name of %d bytes, must be 1 to %d", len(name), maxServiceName)
+	}
+	return nil
+}
+
 // Transport makes sockets.
 type Transport interface {
 	// Dial connects to the listener at addr. service names what is wanted there, 1
-	// to 255 bytes.
+	// to 200 bytes.
 	Dial(ctx context.Context, addr, service string) (Socket, error)
 	// Listen takes connections at addr, "host:port".
 	Listen(addr string) (Listener, error)

@@ -55,8 +55,8 @@ func (t TCP) Dial(ctx context.Context, addr, service string) (Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(service) == 0 || len(service) > maxService {
-		return nil, errors.Errorf("tcp: service name of %d bytes, must be 1 to %d", len(service), maxService)
+	if err := checkService(service); err != nil {
+		return nil, errors.WithMessage(err, "tcp")
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", addr)

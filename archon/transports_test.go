@@ -1,7 +1,9 @@
 package archon_test
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/archon"
@@ -55,4 +57,35 @@ func simNode(t testing.TB, f *sim.Fabric, name string) *be.Node {
 func (tr transport) connect(t testing.TB, s *archon.Server) *archon.Client {
 	t.Helper()
 	return archon.DialTo(t, tr.client, archon.Serve(t, s, tr.server), archon.ClientConfig{})
+}
+
+// TestServiceNames: every transport takes and refuses the same names.
+func TestServiceNames(t *testing.T) {
+	eachTransport(t, func(t *testing.T, tr transport) {
+		l, err := tr.server.Listen("127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		for n, ok := range map[int]bool{0: false, 1: true, 200: true, 201: false, 256: false} {
+			s, err := tr.client.Dial(context.Background(), l.Addr().String(), strings.Repeat("x", n))
+			if (err == nil) != ok {
+				t.Errorf("service name of %d bytes: %v", n, err)
+			}
+			if err == nil {
+				s.OnMessage(func(b []byte, err error) { s.Free(b) })
+				s.Close()
+			}
+		}
+	})
+}
+
+// TestNoNode: a BE without its node is an error, not a panic.
+func TestNoNode(t *testing.T) {
+	if _, err := (archon.BE{}).Listen("127.0.0.1:0"); err == nil {
+		t.Error("listened")
+	}
+	if _, err := (archon.BE{}).Dial(context.Background(), "127.0.0.1:1", "x"); err == nil {
+		t.Error("dialed")
+	}
 }
