@@ -18,11 +18,11 @@ import (
 var suites = []string{
 	"./internal/lab/runner",
 	"./uverbs",
+	"./uverbs/rdmacm",
 	"./be",
 	"./bemalloc",
 	"./provider",
 	"./provider/rxe",
-	"./uverbs/rdmacm",
 	"./cmd/bebench",
 }
 

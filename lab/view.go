@@ -89,7 +89,7 @@ func (v *view) finish(ended error) error {
 	return errFailed
 }
 
-// result shows what became of an item, and all its output if it failed.
+// result shows what became of an item, and its output if it failed.
 func (v *view) result(r judge.Result) bool {
 	if len(r.Problems) == 0 {
 		counts := ""
@@ -100,7 +100,7 @@ func (v *view) result(r judge.Result) bool {
 		return true
 	}
 	if !v.verbose {
-		for _, l := range r.Output {
+		for _, l := range trim(r.Output) {
 			fmt.Println("  " + l)
 		}
 	}
