@@ -51,7 +51,6 @@ type compQueue struct {
 	core   *sim.CQ
 	uidx   bool   // entries name queue pairs by user index
 	events int    // descriptor to write events to; 0: none
-	fd     int    // of the completion channel, as the process has it
 	async  uint32 // events sent, of the file's goroutine
 
 	mu        sync.Mutex

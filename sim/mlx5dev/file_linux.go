@@ -199,6 +199,12 @@ func (f *file) forward(ctx context.Context) {
 	for {
 		e, err := f.ctx.NextEvent(ctx)
 		if err != nil {
+			if ctx.Err() == nil { // removed: reading ends
+				f.mu.Lock()
+				unix.Close(f.async)
+				f.async = 0
+				f.mu.Unlock()
+			}
 			return
 		}
 		var b [16]byte

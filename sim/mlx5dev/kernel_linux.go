@@ -167,7 +167,7 @@ func (f *file) createChannel(c call) syscall.Errno {
 	if errno != 0 {
 		return errno
 	}
-	if old, ok := f.channels[r]; ok { // of a channel that was never used
+	if old, ok := f.channels[r]; ok { // the process has closed that channel: nothing tells the model
 		unix.Close(old)
 	}
 	f.channels[r] = w

@@ -47,8 +47,7 @@ func (f *file) createCQ(c call) syscall.Errno {
 		}
 	}
 	if ch := c.Attr("COMP_CHANNEL"); ch != nil {
-		q.fd = int(int32(c.value("COMP_CHANNEL")))
-		if q.events = f.channels[q.fd]; q.events == 0 {
+		if q.events = f.channels[int(int32(c.value("COMP_CHANNEL")))]; q.events == 0 {
 			return unix.EBADF
 		}
 	}
@@ -81,10 +80,6 @@ func (f *file) destroyCQ(c call) syscall.Errno {
 	}
 	f.dropCQ(q)
 	delete(f.cqs, h)
-	if q.events != 0 {
-		delete(f.channels, q.fd)
-		unix.Close(q.events)
-	}
 	put32(c.out("RESP"), q.sn)
 	put32(c.out("RESP")[4:], q.async)
 	return 0
