@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/pkg/errors"
 )
@@ -18,6 +19,10 @@ import (
 // maxFrame is the longest message in bytes: room for the addresses of some
 // thousand queue pairs.
 const maxFrame = 1 << 20
+
+// maxFirst is the same of a peer's first message, its hello: a stranger cannot make
+// us take more memory.
+const maxFirst = 64 << 10
 
 var (
 	// ErrTimeout is wrapped when a peer did not answer in time.
@@ -172,8 +177,11 @@ func (c *Conn) next(deadline time.Time) (string, json.RawMessage, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	n := binary.BigEndian.Uint32(head)
-	if n < 2 || n > maxFrame {
+	n, most := binary.BigEndian.Uint32(head), uint32(maxFrame)
+	if !c.begun {
+		most = maxFirst
+	}
+	if n < 2 || n > most {
 		return "", nil, fmt.Errorf("%w: first bytes %q", ErrNotBebench, head)
 	}
 	_, _ = c.r.Discard(4)
@@ -194,9 +202,19 @@ func (c *Conn) next(deadline time.Time) (string, json.RawMessage, error) {
 		if err := decode(f.Body, &why); err != nil {
 			return "", nil, err
 		}
-		return "", nil, fmt.Errorf("%w: %s", ErrPeerFailed, why)
+		return "", nil, fmt.Errorf("%w: %s", ErrPeerFailed, printable(why))
 	}
 	return f.Step, f.Body, nil
+}
+
+// printable replaces what a peer may send to play with our terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) || r == '\n' {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
 }
 
 // fail names step and peer, and puts the causes that users meet into words.

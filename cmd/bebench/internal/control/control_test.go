@@ -225,3 +225,26 @@ func FuzzFrame(f *testing.F) {
 		}
 	})
 }
+
+// TestStrangersAreBounded: a stranger's words cannot play with the terminal, and its
+// first message cannot be long.
+func TestStrangersAreBounded(t *testing.T) {
+	for _, tt := range []struct{ send, want string }{
+		{"\x00\x00\x00\x25" + `{"step":"failed","body":"\u001b[2Jx"}`, "gave up: \ufffd[2Jx"},
+		{"\x00\x02\x00\x00", ErrNotBebench.Error()},
+	} {
+		ended := make(chan error, 1)
+		addr := serve(t, &Server{Hello: NewHello("write bw", nil), Limit: long, Test: echo, Ended: func(_ string, err error) { ended <- err }})
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, tt.send); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%q: error %q, want %q in it", tt.send, err, tt.want)
+		}
+		c.Close()
+	}
+}
