@@ -8,6 +8,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/internal/testmodel"
 	"github.com/byteexpress/byteexpress/sim"
 )
 
@@ -37,7 +38,7 @@ func simNode(t testing.TB, f *sim.Fabric, name string) *be.Node {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rdma, err := dev.Open()
+	rdma, err := testmodel.On(t, dev).Open()
 	if err != nil {
 		t.Fatal(err)
 	}

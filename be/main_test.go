@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/internal/testmodel"
 	"github.com/byteexpress/byteexpress/sim"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -48,7 +49,7 @@ func newNode(t testing.TB, f *sim.Fabric, name string, cfg be.Config) (*sim.Devi
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dev, nodeOn(t, dev, cfg)
+	return dev, nodeOn(t, testmodel.On(t, dev), cfg)
 }
 
 // nodeOn makes a node on a device of any kind.

@@ -29,5 +29,16 @@ func openModel(name string) (verbs.Device, error) {
 		m = mlx5dev.New(hw, mlx5dev.Config{})
 		models.byName[name] = m
 	}
-	return mlx5.NewObserved(m.System(), m.Node(), m), nil
+	return drive(m), nil
 }
+
+// ModelOf gives a model of a ConnectX NIC on top of a simulated one, and the device
+// by which the provider of the real ones drives it. Make the simulated NIC with
+// [mlx5dev.SimConfig] if it is to have all of the model's limits. Tests ask the
+// model for its faults.
+func ModelOf(hw *sim.Device) (*mlx5dev.Device, verbs.Device) {
+	m := mlx5dev.New(hw, mlx5dev.Config{})
+	return m, drive(m)
+}
+
+func drive(m *mlx5dev.Device) verbs.Device { return mlx5.NewObserved(m.System(), m.Node(), m) }

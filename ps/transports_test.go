@@ -8,6 +8,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/internal/testmodel"
 	"github.com/byteexpress/byteexpress/ps"
 	"github.com/byteexpress/byteexpress/sim"
 )
@@ -45,7 +46,7 @@ func simNode(t testing.TB, f *sim.Fabric, name string) archon.BE {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rdma, err := dev.Open()
+	rdma, err := testmodel.On(t, dev).Open()
 	if err != nil {
 		t.Fatal(err)
 	}

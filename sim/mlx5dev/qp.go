@@ -4,12 +4,14 @@ package mlx5dev
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
 
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/verbs"
 )
 
 // queuePair is the NIC's side of a queue pair. Its rings are memory of the
@@ -91,7 +93,10 @@ func (q *queuePair) send(first8 uint64, copied []byte) {
 		r.wr.ID = uint64(uint16(s.next)) | uint64(r.code)<<16
 		s.next += r.blocks
 		s.one[0] = r.wr
-		if _, err := q.core.PostSend(s.one[:]); err != nil {
+		if _, err := q.core.PostSend(s.one[:]); errors.Is(err, verbs.ErrDeviceLost) {
+			s.broken = true
+			return
+		} else if err != nil {
 			q.breakSend(cq.LocalQPOperationError, err.Error(), s.dec.raw)
 			return
 		}
@@ -137,6 +142,10 @@ func (q *queuePair) receive() {
 		if r.sges, err = decodeRecv(slot, r.sges[:0]); err == nil {
 			r.one[0] = qp.RecvWR{ID: uint64(uint16(r.next)), SGEs: r.sges}
 			_, err = q.core.PostRecv(r.one[:])
+		}
+		if errors.Is(err, verbs.ErrDeviceLost) {
+			r.broken = true
+			return
 		}
 		if err != nil {
 			q.breakRecv(err.Error())
