@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -95,6 +96,40 @@ func TestDeviceConnect(t *testing.T) {
 			must(t, one.Close())
 		})
 	}
+}
+
+// By a link-local IPv6 address, which needs a zone.
+func TestDeviceIPv6(t *testing.T) {
+	noLeaks(t)
+	ctx := patient(t)
+	ifs, err := net.Interfaces()
+	must(t, err)
+	for _, i := range ifs {
+		addrs, err := i.Addrs()
+		must(t, err)
+		for _, a := range addrs {
+			p, err := netip.ParsePrefix(a.String())
+			if err != nil || !p.Addr().IsLinkLocalUnicast() || p.Addr().Is4() {
+				continue
+			}
+			l, err := rdmacm.Listen(netip.AddrPortFrom(p.Addr().WithZone(i.Name), 0))
+			if err != nil {
+				t.Logf("%v on %s: %v", p, i.Name, err) // not of an RDMA device
+				continue
+			}
+			a, b := newSide(t, 4096), newSide(t, 4096)
+			active, passive := pair(ctx, t, a, b, l)
+			talk(ctx, t, a, b)
+			if r := passive.Route(); r.Local.Addr().WithZone("") != p.Addr() {
+				t.Errorf("local address %v, want %v", r.Local, p.Addr())
+			}
+			must(t, active.Close())
+			must(t, passive.Close())
+			must(t, l.Close())
+			return
+		}
+	}
+	t.Skip("no RDMA interface has a link-local IPv6 address")
 }
 
 // A wait ends with its context, and when the connection is closed.
