@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,17 +72,42 @@ type archive struct {
 	options []string
 }
 
-const (
-	mirror   = "http://deb.debian.org"
-	security = "http://deb.debian.org/debian-security"
-	keyring  = "/usr/share/keyrings/debian-archive-keyring.gpg"
-)
+const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+// mirrors gives the addresses of Debian's archive and of its security archive, from
+// the machine's own sources.
+func mirrors(ctx context.Context) (main, security string, err error) {
+	out, err := aptGet(ctx, "indextargets", "--format", "$(REPO_URI)", "Created-By: Packages")
+	if err != nil {
+		return "", "", err
+	}
+	if main, security = pickMirrors(out); main == "" {
+		err = errors.New("no Debian archive (an address that ends in /debian) among apt's sources: add one, or name a kernel by KERNEL= and MODULES=")
+	}
+	return main, security, err
+}
+
+func pickMirrors(uris string) (main, security string) {
+	for uri := range strings.FieldsSeq(uris) {
+		switch path.Base(uri) {
+		case "debian":
+			main = cmp.Or(main, uri)
+		case "debian-security":
+			security = cmp.Or(security, uri)
+		}
+	}
+	return main, security
+}
 
 // newArchive makes the configuration for one suite and architecture in dir.
-func newArchive(dir, suite, arch string) (archive, error) {
+func newArchive(ctx context.Context, dir, suite, arch string) (archive, error) {
 	a := archive{dir: dir}
-	lines := fmt.Sprintf("deb [signed-by=%s arch=%s] %s/debian %s main\n", keyring, arch, mirror, suite)
-	if suite != "sid" {
+	mirror, security, err := mirrors(ctx)
+	if err != nil {
+		return a, err
+	}
+	lines := fmt.Sprintf("deb [signed-by=%s arch=%s] %s %s main\n", keyring, arch, mirror, suite)
+	if suite != "sid" && security != "" {
 		lines += fmt.Sprintf("deb [signed-by=%s arch=%s] %s %s-security main\n", keyring, arch, security, suite)
 	}
 	for _, d := range []string{"state/lists/partial", "cache/archives/partial"} {

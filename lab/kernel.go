@@ -86,7 +86,7 @@ func (k kernel) get(ctx context.Context, o options) (unpacked, error) {
 var kernelPackage = regexp.MustCompile(`^linux-(image|binary|modules)-[0-9]+\.`)
 
 func (k kernel) download(ctx context.Context, aptDir, root string) error {
-	a, err := newArchive(aptDir, k.suite, k.arch)
+	a, err := newArchive(ctx, aptDir, k.suite, k.arch)
 	if err != nil {
 		return err
 	}
