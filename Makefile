@@ -11,7 +11,7 @@ BENCHTIME  ?= 1s
 LINUX       = amd64 arm64 riscv64 ppc64le s390x
 PLATFORMS   = $(LINUX:%=linux/%) darwin/arm64 windows/amd64
 # cheapest first
-PARTS      ?= fmt vet lint unit bench-once race cross vuln fuzz-short test-lab
+PARTS      ?= fmt vet lint unit model bench-once race cross vuln fuzz-short test-lab
 
 SHELL       = /bin/bash
 .SHELLFLAGS = -e -o pipefail -c
@@ -19,7 +19,7 @@ SHELL       = /bin/bash
 # The race detector alone needs a C compiler; everything else is built without.
 export CGO_ENABLED = 0
 
-.PHONY: help build test fmt vet lint unit bench-once race cross vuln fuzz fuzz-short test-lab bench clean
+.PHONY: help build test fmt vet lint unit model bench-once race cross vuln fuzz fuzz-short test-lab bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ lint: ## staticcheck (the house rules are tests: go test ./internal/house)
 
 unit: ## all tests, and every fuzz target on its seeds
 	$(GO) test $(JSON) ./...
+
+model: ## the suites of be, archon and ps over a modelled ConnectX NIC
+	SIM_MODEL=mlx5 $(GO) test $(JSON) ./be ./archon ./ps
 
 bench-once: ## every benchmark once, to keep it working
 	$(GO) test $(JSON) -run='^$$' -bench=. -benchtime=1x ./...

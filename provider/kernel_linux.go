@@ -29,6 +29,9 @@ func devicesOf(s *uverbs.System) ([]kernelDevice, error) {
 	}
 	var devs []kernelDevice
 	for _, d := range found {
+		if _, ok := mlx5.Model(d.Modalias); ok && d.Driver == uverbs.DriverUnknown { // neither netlink nor the bus driver's name told
+			d.Driver = uverbs.DriverMLX5
+		}
 		k := kernelDevice{info: Info{
 			DeviceInfo: verbs.DeviceInfo{Name: d.Name, Ports: d.Ports, NodeGUID: d.NodeGUID},
 			Driver:     d.Kernel, ABI: d.ABI, NetDev: d.NetDev, Err: s.Probe(d),

@@ -17,6 +17,7 @@ type Device struct {
 	NodeGUID uint64
 	Ports    int    // ports are numbered from 1
 	NetDev   string // software devices: the network interface below
+	Modalias string // PCI devices: vendor and device id as sysfs has them
 	Err      error  // not nil: it cannot be opened, and why
 }
 

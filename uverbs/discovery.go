@@ -104,6 +104,7 @@ func (s *System) device(name, node string, nl nlDevice) Device {
 	if link, err := os.Readlink(s.class("infiniband", name, "device", "driver")); err == nil {
 		d.Kernel = filepath.Base(link)
 	}
+	d.Modalias = s.read("infiniband", name, "device", "modalias")
 	if d.Driver == DriverUnknown {
 		d.Driver = s.guessDriver(d)
 	}
