@@ -1,6 +1,9 @@
 package be
 
-import "sync/atomic"
+import (
+	"runtime"
+	"sync/atomic"
+)
 
 // inbox carries a socket's messages from the worker to the goroutines that call
 // Recv: a bounded ring with one producer and many consumers. The backlog bounds
@@ -36,11 +39,16 @@ func newInbox(backlog int) *inbox {
 	return in
 }
 
-// push is the worker's. It reports false when the ring is full.
+// push is the worker's. It reports false when the ring is full. A consumer may have
+// claimed the oldest message and not emptied its cell yet, while others took all
+// that came after it: push waits for that consumer, which is between two stores.
 func (in *inbox) push(m message) bool {
 	c := &in.cells[in.tail&in.mask]
-	if c.seq.Load() != in.tail {
-		return false
+	for c.seq.Load() != in.tail {
+		if in.head.Load()+in.mask+1 <= in.tail {
+			return false
+		}
+		runtime.Gosched()
 	}
 	c.msg = m
 	c.seq.Store(in.tail + 1)
