@@ -1,0 +1,98 @@
+package mlx5
+
+import (
+	"bufio"
+	"bytes"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var asmLine = regexp.MustCompile(`^\s+\S+:\d+\s+0x[0-9a-f]+\s+[0-9a-f]+\s+(.*)$`)
+
+// disassemble gives the instructions of functions in a linked program, by the last
+// part of their names.
+func disassemble(t *testing.T, arch, pattern string) map[string][]string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "bebench")
+	build := exec.Command("go", "build", "-o", program, "github.com/byteexpress/byteexpress/cmd/bebench")
+	build.Env = append(build.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Skipf("no Go tool that builds for %s: %v\n%s", arch, err, out)
+	}
+	out, err := exec.Command("go", "tool", "objdump", "-s", pattern, program).Output()
+	if err != nil {
+		t.Skipf("go tool objdump: %v", err)
+	}
+	funcs := map[string][]string{}
+	name := ""
+	for s := bufio.NewScanner(bytes.NewReader(out)); s.Scan(); {
+		if f, ok := strings.CutPrefix(s.Text(), "TEXT "); ok {
+			f, _, _ = strings.Cut(f, "(SB)")
+			name = strings.TrimSuffix(f[strings.LastIndex(f, ".")+1:], ".abi0")
+			if strings.HasSuffix(f, ".abi0") {
+				f = strings.TrimSuffix(f, ".abi0")
+				name = f[strings.LastIndex(f, ".")+1:]
+			}
+		} else if m := asmLine.FindStringSubmatch(s.Text()); m != nil {
+			funcs[name] = append(funcs[name], strings.Join(strings.Fields(m[1]), " "))
+		}
+	}
+	return funcs
+}
+
+// ordered reports whether the parts occur in the instructions in this order.
+func ordered(code []string, parts ...string) bool {
+	for _, c := range code {
+		if len(parts) > 0 && strings.Contains(c, parts[0]) {
+			parts = parts[1:]
+		}
+	}
+	return len(parts) == 0
+}
+
+// lockedRMW are instructions that read, change and write memory at once, or stand
+// for such: none belongs on a doorbell's path.
+var lockedRMW = regexp.MustCompile(`^(LOCK|XCHG|CMPXCHG|XADD|LDAXR|STLXR|LDXR|STXR|LDADD|SWP|CAS)`)
+
+// The path of a doorbell has the intended stores and barriers, in order, and no
+// locked read-modify-write (but where a register is shared and a mutex is taken).
+func TestDoorbellDisassembly(t *testing.T) {
+	if testing.Short() {
+		t.Skip("links two programs")
+	}
+	for arch, want := range map[string]map[string][]string{
+		"amd64": {
+			"FlushWriteCombining": {"SFENCE"}, "ReadBarrier": {"LFENCE"}, "WriteBarrier": {"RET"}, "Store64": {"MOVQ BX, 0(AX)"}, "Store32": {"MOVL BX, 0(AX)"},
+			"storeBlock": {"MOVDQU X0, 0(DI)", "MOVDQU X1, 0x10(DI)", "MOVDQU X2, 0x20(DI)", "MOVDQU X3, 0x30(DI)"},
+		},
+		"arm64": { // DMB OSHST is 2, OSHLD 1, DSB ST 14
+			"FlushWriteCombining": {"DSB $14"}, "ReadBarrier": {"DMB $1"}, "WriteBarrier": {"DMB $2"}, "Store64": {"MOVD R1, (R0)"}, "Store32": {"MOVW R1, (R0)"},
+			"storeBlock": {"STP (R2, R3), (R0)", "STP (R4, R5), 16(R0)", "STP (R6, R7), 32(R0)", "STP (R8, R9), 48(R0)"},
+		},
+	} {
+		code := disassemble(t, arch, `mlx5\.\(\*register\)\.(ring|store)$|mmio\.(WriteBarrier|ReadBarrier|FlushWriteCombining|Store64|Store32|storeBlock)`)
+		want["ring"] = []string{"mmio.WriteBarrier", "mmio.Store32", "mmio.FlushWriteCombining", ".store"}
+		want["store"] = []string{"mmio.Store64", "mmio.FlushWriteCombining"}
+		for name, parts := range want {
+			if !ordered(code[name], parts...) {
+				t.Errorf("%s: %s lacks %q in this order:\n%s", arch, name, parts, strings.Join(code[name], "\n"))
+			}
+			if i := slices.IndexFunc(code[name], lockedRMW.MatchString); i >= 0 {
+				t.Errorf("%s: %s has %s", arch, name, code[name][i])
+			}
+		}
+	}
+}
+
+// The pattern finds what it looks for.
+func TestLockedRMWPattern(t *testing.T) {
+	for _, s := range []string{"LOCK XADDL AX, 0(BX)", "XCHGQ AX, 0(BX)", "LDADDALW R1, (R0), R2", "CASALW R1, (R0), R2"} {
+		if !lockedRMW.MatchString(s) {
+			t.Errorf("%q is not found", s)
+		}
+	}
+}
