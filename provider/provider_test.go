@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/byteexpress/byteexpress/mmio"
 	"github.com/byteexpress/byteexpress/uverbs"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -162,5 +163,28 @@ func TestDefault(t *testing.T) {
 		if !strings.Contains(note, text) {
 			t.Errorf("note %q lacks %q", note, text)
 		}
+	}
+}
+
+// The modelled NICs are driven by the provider of the real ones, and have names.
+func TestModel(t *testing.T) {
+	if !mmio.HasBarriers {
+		t.Skip("no barriers for device memory on this processor")
+	}
+	a, err := Open("sim:mlx5")
+	if err != nil || a.Info().Provider != "mlx5" || a.Info().Name != "sim:mlx5" {
+		t.Fatalf("sim:mlx5: %+v, %v", a, err)
+	}
+	b, err := Open("sim:mlx5:other")
+	if err != nil || b.Info().NodeGUID == a.Info().NodeGUID || b.Info().Name != "sim:mlx5:other" {
+		t.Errorf("another model: %+v, %v", b, err)
+	}
+	ctx, err := a.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ctx.Close()
+	if attr, err := ctx.Attr(); err != nil || attr.MaxInline < 512 {
+		t.Errorf("limits %+v, %v", attr, err)
 	}
 }

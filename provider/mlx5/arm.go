@@ -1,6 +1,6 @@
 package mlx5
 
-import "encoding/binary"
+import "github.com/byteexpress/byteexpress/mmio"
 
 // armer asks the NIC for an event of a completion queue.
 type armer struct {
@@ -10,12 +10,12 @@ type armer struct {
 }
 
 // arm asks for one event when there is an entry after the consumed ones: of any
-// kind, or a solicited or failed one. The record comes before the register.
-func (a *armer) arm(record []byte, next uint32, solicitedOnly bool) {
+// kind, or a solicited or failed one. The record's word comes before the register.
+func (a *armer) arm(record *uint32, next uint32, solicitedOnly bool) {
 	v := a.sn&3<<28 | next&numberMask
 	if solicitedOnly {
 		v |= armSolicited
 	}
-	binary.BigEndian.PutUint32(record[4*recordArm:], v)
+	mmio.StoreBE32(record, v)
 	a.page.arm(uint64(v)<<32 | uint64(a.cqn))
 }

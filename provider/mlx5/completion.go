@@ -22,10 +22,10 @@ const numberMask = 0xffffff
 type cqRing struct {
 	b      []byte
 	mask   uint32
-	next   uint32 // entries consumed ever
-	uidx   bool   // entries name queue pairs by user index, else by number
-	record []byte // doorbell record
-	last   *ends  // of the last entry
+	next   uint32  // entries consumed ever
+	uidx   bool    // entries name queue pairs by user index, else by number
+	record *uint32 // word of the doorbell record: entries consumed, big-endian
+	last   *ends   // of the last entry
 }
 
 // prepare makes every entry of a new ring one that the NIC has not written.
@@ -76,7 +76,7 @@ func (c *cqRing) poll(dst []cq.Completion, find func(uint32) *ends) (n int) {
 	}
 	if c.next != start {
 		mmio.WriteBarrier()
-		binary.BigEndian.PutUint32(c.record[4*recordConsumer:], c.next&numberMask)
+		mmio.StoreBE32(c.record, c.next&numberMask)
 	}
 	return n
 }

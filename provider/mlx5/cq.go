@@ -52,7 +52,7 @@ func (c *devContext) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
 		q.release()
 		return nil, c.fail(op, "", err, "the process may be out of memory or mappings (vm.max_map_count)")
 	}
-	q.ring = cqRing{b: q.m.Bytes(), mask: uint32(slots - 1), uidx: c.answer.cqeVersion == cqeVersionUIDX, record: q.record.bytes()}
+	q.ring = cqRing{b: q.m.Bytes(), mask: uint32(slots - 1), uidx: c.answer.cqeVersion == cqeVersionUIDX, record: q.record.word(recordConsumer)}
 	q.ring.prepare()
 	if q.ch, err = c.k.CreateCompChannel(); err != nil {
 		q.release()
@@ -122,7 +122,7 @@ func (q *completionQueue) Arm(solicitedOnly bool) error {
 		return cq.ErrClosed
 	}
 	q.armer.sn = q.events.Load()
-	q.armer.arm(q.ring.record, q.ring.next, solicitedOnly)
+	q.armer.arm(q.record.word(recordArm), q.ring.next, solicitedOnly)
 	return nil
 }
 

@@ -16,12 +16,12 @@ func FuzzPoll(f *testing.F) {
 		f.Add(bytes.Repeat(append(make([]byte, cqeSize-1), op<<4), 8), uint32(8), true)
 	}
 	const slots = 8
-	sq, rq := mapped(f, bookBytes(4), 0), mapped(f, bookBytes(2), 0)
+	sq, rq, rec := mapped(f, bookBytes(4), 0), mapped(f, bookBytes(2), 0), mapped(f, 8, 0)
 	f.Fuzz(func(t *testing.T, ring []byte, next uint32, uidx bool) {
 		b := make([]byte, slots*cqeSize)
 		copy(b, ring)
 		known := &ends{num: 7, sq: newBook(sq, 0, 4), rq: newBook(rq, 0, 2)}
-		c := &cqRing{b: b, mask: slots - 1, next: next, uidx: uidx, record: make([]byte, 8)}
+		c := &cqRing{b: b, mask: slots - 1, next: next, uidx: uidx, record: rec.Uint32(0)}
 		find := func(id uint32) *ends {
 			if id%2 == 1 {
 				return nil

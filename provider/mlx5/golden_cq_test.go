@@ -108,9 +108,10 @@ func TestGoldenPoll(t *testing.T) {
 			qps = append(qps, e)
 		}
 		ring := mapped(t, l.CQ.Slots*cqeSize, 0).Bytes()[:l.CQ.Slots*cqeSize]
-		rec := mapped(t, 8, 0).Bytes()[:8]
+		recm := mapped(t, 8, 0)
+		rec := recm.Bytes()[:8]
 		copy(rec, l.Pre.Record)
-		c := &cqRing{b: ring, mask: uint32(l.CQ.Slots - 1), next: l.Pre.Cons, uidx: l.CQ.Version == 1, record: rec}
+		c := &cqRing{b: ring, mask: uint32(l.CQ.Slots - 1), next: l.Pre.Cons, uidx: l.CQ.Version == 1, record: recm.Uint32(4 * recordConsumer)}
 		c.prepare()
 		for _, e := range l.CQEs {
 			copy(ring[e.Slot*cqeSize:], e.Hex)
@@ -156,10 +157,11 @@ func TestGoldenArm(t *testing.T) {
 			continue
 		}
 		lines++
-		page, rec := mapped(t, 4096, 0x55), mapped(t, 8, 0).Bytes()[:8]
+		page, recm := mapped(t, 4096, 0x55), mapped(t, 8, 0)
+		rec := recm.Bytes()[:8]
 		copy(rec, l.Pre.Record)
 		a := &armer{page: &uarPage{m: page}, cqn: l.CQ.CQN, sn: l.ArmSN}
-		a.arm(rec, l.Pre.Cons, l.Solicited != 0)
+		a.arm(recm.Uint32(4*recordArm), l.Pre.Cons, l.Solicited != 0)
 		image := slices.Repeat([]byte{0x55}, 4096)
 		apply(image, l.UARWrites)
 		differ(t, l.ID, "UAR", page.Bytes(), image)
