@@ -188,3 +188,21 @@ func TestModel(t *testing.T) {
 		t.Errorf("limits %+v, %v", attr, err)
 	}
 }
+
+// A device of which neither netlink nor a bus driver's name tells the driver is
+// known by its PCI id.
+func TestDeviceByPCIID(t *testing.T) {
+	s := tree(t, "6")
+	dir := filepath.Join(s.SysRoot, "class/infiniband/erdma0/device")
+	alias := []byte("pci:v000015B3d0000101Bsv000015B3sd00000001bc02sc00i00\n") // ConnectX-6
+	if err := errors.Join(os.Remove(filepath.Join(dir, "driver")), os.WriteFile(filepath.Join(dir, "modalias"), alias, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	devs, err := devicesOf(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := devs[0]; d.info.Name != "erdma0" || d.info.Provider != "mlx5" || d.info.Err != nil {
+		t.Errorf("%+v", d.info)
+	}
+}
