@@ -39,7 +39,8 @@ const (
 )
 
 // Config says how a node works. The zero value takes every default; a field left
-// 0 is a default too. It is copied by [NewNode].
+// 0 is a default too: the Default constant of that name, unless the field says
+// otherwise. It is copied by [NewNode].
 type Config struct {
 	Port     int  // physical port of the device, counted from 1; 0: port 1
 	GIDIndex *int // index in the port's GID table; nil: the best one, RoCE v2 with IPv4 first

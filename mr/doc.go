@@ -7,5 +7,6 @@
 // given to a peer that may read or write the region one-sidedly.
 //
 // Memory that a device can see comes from mmap, never from the Go heap: the
-// device keeps an address that the collector does not know of. See bemalloc.
+// device keeps an address that the collector does not know of. Package bemalloc
+// gives registered buffers, and mmio.Anonymous bare memory to register.
 package mr
