@@ -42,7 +42,7 @@ func newMsgTest(e *env, latency bool) *cobra.Command {
 	}
 	f.size = bytes
 	c := &cobra.Command{
-		Use: use + " [HOST]", Short: short, Args: atMostOneHost, DisableFlagsInUseLine: true,
+		Use: use + " [HOST]", Short: short, Long: short + ".\n" + aboutEnds, Args: atMostOneHost, DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, hosts []string) error { return f.run(e, c, hosts) },
 	}
 	fs := c.Flags()

@@ -35,7 +35,8 @@ func newPS(e *env) *cobra.Command {
 		Use: "ps [HOST...]", Short: "run the parameter-server job", DisableFlagsInUseLine: true,
 		Long: "Workers fetch rows from the shards of a parameter server and, in training, push gradients to them.\n" +
 			"Without a host this is the server of the shards; with hosts, the workers, and the hosts share the shards.\n" +
-			"On sim: and with --local all is in this process.",
+			"On sim: and with --local all is in this process (--transport tcp alone needs --local for that).\n" +
+			"Results, JSON files and thresholds are the workers'.",
 		RunE: func(c *cobra.Command, hosts []string) error { return f.run(e, c, hosts) },
 	}
 	fs := c.Flags()

@@ -10,6 +10,10 @@ import (
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
 )
 
+// aboutEnds is the help on who is which end.
+const aboutEnds = "Without a host this is the server, with one the client; on sim: and with --local both ends run in this process.\n" +
+	"Results, JSON files and thresholds are the client's."
+
 // twoEnds runs a test that has a server and a client end.
 type twoEnds struct {
 	e     *env

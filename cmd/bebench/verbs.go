@@ -48,7 +48,7 @@ func newVerbsTest(e *env, op verbtest.Op, latency bool, what string) *cobra.Comm
 	}
 	f.size = bytes
 	c := &cobra.Command{
-		Use: use + " [HOST]", Short: short, Args: atMostOneHost, DisableFlagsInUseLine: true,
+		Use: use + " [HOST]", Short: short, Long: short + ".\n" + aboutEnds, Args: atMostOneHost, DisableFlagsInUseLine: true,
 		RunE: func(c *cobra.Command, hosts []string) error { return f.run(e, c, hosts) },
 	}
 	fs := c.Flags()
