@@ -142,6 +142,9 @@ func (c *Client) onMessage(b []byte, err error) {
 		call.finish(Response{raw: b, sock: c.sock}, nil)
 	default:
 		e := &Error{Code: h.code, Message: string(b[HeaderSize+int(h.payload):]), Retryable: h.flags&flagRetryable != 0}
+		if h.code == Unimplemented {
+			e.Message += ": " + call.Method.String() // the server knows its number only
+		}
 		c.sock.Free(b)
 		call.finish(Response{}, e)
 	}

@@ -85,7 +85,7 @@ func TestUnimplemented(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _, _ := memRPC(t, NewServer(ServerConfig{}), ClientConfig{})
 		var e *Error
-		if _, err := CallOn(t, context.Background(), c, EchoMethod, []byte("x")); !errors.Is(err, Unimplemented) || !errors.As(err, &e) || !e.Retryable {
+		if _, err := CallOn(t, context.Background(), c, EchoMethod, []byte("x")); !errors.Is(err, Unimplemented) || !errors.As(err, &e) || !e.Retryable || !strings.Contains(e.Message, "test.Echo") {
 			t.Errorf("got %v", err)
 		}
 	})
