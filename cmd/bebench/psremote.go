@@ -92,6 +92,7 @@ type psClient struct {
 
 	conns    []*control.Conn
 	sessions []*control.Session
+	watches  []func() bool // end the watching of sessions
 }
 
 func (p *psClient) run(hosts []string, stream []uint64) (err error) {
@@ -114,6 +115,9 @@ func (p *psClient) run(hosts []string, stream []uint64) (err error) {
 	}
 	if err := p.jobs.run(p.f.more); err != nil {
 		return p.cause(err)
+	}
+	for _, stop := range p.watches {
+		stop()
 	}
 	// Connections first: then the end of the shards is no loss.
 	if err := p.jobs.close(); err != nil {
@@ -185,6 +189,10 @@ func (p *psClient) connect(addrs map[string][]string, stream []uint64) error {
 			return p.cause(err)
 		}
 		d.Counters = counters
+		// A server that is no longer heard of may never answer what is outstanding.
+		for _, s := range p.sessions {
+			p.watches = append(p.watches, context.AfterFunc(s.Context(), d.Abort))
+		}
 		p.jobs.jobs = append(p.jobs.jobs, &job{Driver: d, name: name, close: d.Close})
 	}
 	return nil

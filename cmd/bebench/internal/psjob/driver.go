@@ -17,7 +17,7 @@ import (
 )
 
 // Driver runs the workers of a job over one transport and sums what they measure.
-// Its methods belong to one goroutine, except Stop.
+// Its methods belong to one goroutine, except Stop and Abort.
 type Driver struct {
 	cfg     *Config
 	name    string // "be" or "tcp"
@@ -83,6 +83,15 @@ func (d *Driver) Close() error {
 
 // Stop makes the slice that runs issue nothing more. Any goroutine may call it.
 func (d *Driver) Stop() { d.stop.Store(true) }
+
+// Abort ends the connections under the slice that runs: what is outstanding fails.
+// Any goroutine may call it; Close is still due.
+func (d *Driver) Abort() {
+	d.Stop()
+	for _, w := range d.workers {
+		_ = w.client.Close()
+	}
+}
 
 // Turn runs the next slice of fetches and, in training, one of pushes to the same
 // rows, each of at most so many requests unless atMost is 0. The same turn of two
