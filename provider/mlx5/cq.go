@@ -11,6 +11,7 @@ import (
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mmio"
 	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/provider/internal/kdev"
 	"github.com/byteexpress/byteexpress/uverbs"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -37,12 +38,12 @@ type completionQueue struct {
 // CreateCQ makes a completion queue.
 func (c *devContext) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
 	const op = "create completion queue"
-	if err := c.attr.CheckCQ(cfg); err != nil {
-		return nil, c.fail(op, "", err, "")
+	if err := c.Limits.CheckCQ(cfg); err != nil {
+		return nil, c.Fail(op, "", err, "")
 	}
 	slots, err := sizeCQ(cfg.Entries)
 	if err != nil {
-		return nil, c.fail(op, "", err, "")
+		return nil, c.Fail(op, "", err, "")
 	}
 	q := &completionQueue{ctx: c, find: c.find}
 	if q.record, err = c.records.take(); err == nil {
@@ -50,11 +51,11 @@ func (c *devContext) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
 	}
 	if err != nil {
 		q.release()
-		return nil, c.fail(op, "", err, "the process may be out of memory or mappings (vm.max_map_count)")
+		return nil, c.Fail(op, "", err, "the process may be out of memory or mappings (vm.max_map_count)")
 	}
 	q.ring = cqRing{b: q.m.Bytes(), mask: uint32(slots - 1), uidx: c.answer.cqeVersion == cqeVersionUIDX, record: q.record.word(recordConsumer)}
 	q.ring.prepare()
-	if q.ch, err = c.k.CreateCompChannel(); err != nil {
+	if q.ch, err = c.K.CreateCompChannel(); err != nil {
 		q.release()
 		return nil, err
 	}
@@ -62,12 +63,12 @@ func (c *devContext) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
 	if c.uars.dynamic {
 		page = c.uars.cq
 	}
-	q.user = c.enter(&object{cq: q})
+	q.user = c.EnterCQ(q)
 	var resp [createCQRespSize]byte
-	q.h, _, err = c.k.CreateCQ(&uverbs.CQConfig{Entries: slots - 1, Vector: cfg.Vector, Channel: q.ch, UserHandle: q.user},
+	q.h, _, err = c.K.CreateCQ(&uverbs.CQConfig{Entries: slots - 1, Vector: cfg.Vector, Channel: q.ch, UserHandle: q.user},
 		&uverbs.UHW{In: cqRequest(mr.Addr(q.m.Bytes()), q.record.addr(), page), Out: resp[:]})
 	if err != nil {
-		c.leave(q.user, 0)
+		c.Leave(q.user, 0)
 		q.release()
 		return nil, err
 	}
@@ -98,17 +99,13 @@ func (q *completionQueue) Poll(dst []cq.Completion) (int, error) {
 		return 0, cq.ErrClosed
 	}
 	if n := q.ring.poll(dst, q.find); n > 0 {
-		for i := range dst[:n] {
-			if dst[i].Status != cq.Success {
-				q.ctx.failedQP(dst[i].QPNum)
-			}
-		}
+		q.ctx.Polled(dst[:n])
 		return n, nil
 	}
 	switch {
 	case q.overflow.Load():
 		return 0, cq.ErrOverflow
-	case q.ctx.lost.Load():
+	case q.ctx.Lost():
 		return 0, verbs.ErrDeviceLost
 	}
 	return 0, nil
@@ -141,6 +138,12 @@ func (q *completionQueue) Wait(ctx context.Context) error {
 // Wake makes Wait return.
 func (q *completionQueue) Wake() { q.ch.Wake() }
 
+// Overflowed is told that a completion was dropped.
+func (q *completionQueue) Overflowed() { q.overflow.Store(true) }
+
+// Context is the context that the queue is of.
+func (q *completionQueue) Context() *kdev.Context { return q.ctx.Context }
+
 // forget drops the completions of a queue pair that was destroyed or reset.
 func (q *completionQueue) forget(e *ends) {
 	q.mu.Lock()
@@ -157,11 +160,11 @@ func (q *completionQueue) Close() error {
 	if q.closed {
 		return cq.ErrClosed
 	}
-	n, err := q.ctx.k.DestroyCQ(q.h)
-	if err := q.ctx.destroyed(err); err != nil {
+	n, err := q.ctx.K.DestroyCQ(q.h)
+	if err := q.ctx.Destroyed(err); err != nil {
 		return err
 	}
 	q.closed = true
-	q.ctx.leave(q.user, n.Async)
+	q.ctx.Leave(q.user, n.Async)
 	return q.release()
 }

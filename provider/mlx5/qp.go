@@ -45,12 +45,12 @@ func newQP(d *domain, send, recv *completionQueue, cfg verbs.QPConfig) (*queuePa
 	}
 	s, err := sizeQP(&c.answer.limits, sendOverhead, want)
 	if err != nil {
-		return nil, c.fail(op, "", err, "")
+		return nil, c.Fail(op, "", err, "")
 	}
 	q := &queuePair{pd: d, cqs: [2]*completionQueue{send, recv}, caps: s.caps}
 	if err := q.allocate(&s); err != nil {
 		q.release()
-		return nil, c.fail(op, "", err, "the process may be out of memory or mappings (vm.max_map_count)")
+		return nil, c.Fail(op, "", err, "the process may be out of memory or mappings (vm.max_map_count)")
 	}
 	uidx := uint32(numberMask)
 	if c.answer.cqeVersion == cqeVersionUIDX {
@@ -61,13 +61,13 @@ func newQP(d *domain, send, recv *completionQueue, cfg verbs.QPConfig) (*queuePa
 	if q.reg = c.uars.take(); q.reg != nil {
 		page = q.reg.page
 	}
-	q.user = c.enter(&object{qp: q})
+	q.user = c.EnterQP(q)
 	var resp [createQPRespSize]byte
-	q.h, q.num, _, err = c.k.CreateQP(&uverbs.QPConfig{
-		PD: d.h, SendCQ: send.h, RecvCQ: recv.h, Caps: kernelCaps(want, &s), SigAll: cfg.SigAll, UserHandle: q.user,
+	q.h, q.num, _, err = c.K.CreateQP(&uverbs.QPConfig{
+		PD: d.Handle(), SendCQ: send.h, RecvCQ: recv.h, Caps: kernelCaps(want, &s), SigAll: cfg.SigAll, UserHandle: q.user,
 	}, &uverbs.UHW{In: qpRequest(mr.Addr(q.rings.Bytes()), q.record.addr(), &s, uidx, page), Out: resp[:]})
 	if err != nil {
-		c.leave(q.user, 0)
+		c.Leave(q.user, 0)
 		q.release()
 		return nil, err
 	}
@@ -79,13 +79,11 @@ func newQP(d *domain, send, recv *completionQueue, cfg verbs.QPConfig) (*queuePa
 		}
 	}
 	q.open(&s, reg, cfg.SigAll)
-	c.mu.Lock()
-	c.qps[q.num] = q
+	c.Numbered(q)
 	if uidx == numberMask {
 		q.ends.id = uint32(q.num)
-		c.changeEnds(func(m map[uint32]*ends) { m[q.ends.id] = &q.ends })
+		c.enterEnds(&q.ends)
 	}
-	c.mu.Unlock()
 	return q, nil
 }
 
@@ -113,7 +111,7 @@ func (q *queuePair) open(s *sizes, reg *register, sigAll bool) {
 	b, at := q.rings.Bytes(), s.recvBytes()
 	q.sq = sendQueue{
 		sendRing: sendRing{b: b[at:s.bytes()], mask: uint32(s.sendBlocks - 1), qpn: uint32(q.num), every: every},
-		book:     &q.ends.sq, reg: reg, record: q.record.word(recordSend), caps: &q.caps, max: qp.MaxMessage, noAtomic: !q.pd.ctx.attr.Atomics,
+		book:     &q.ends.sq, reg: reg, record: q.record.word(recordSend), caps: &q.caps, max: qp.MaxMessage, noAtomic: !q.pd.ctx.Limits.Atomics,
 	}
 	q.rq = recvQueue{
 		b: b[:at:at], shift: s.recvShift, book: &q.ends.rq, record: q.record.word(recordRecv), caps: &q.caps,
@@ -124,11 +122,7 @@ func (q *queuePair) open(s *sizes, reg *register, sigAll bool) {
 // release gives back what is not the kernel's.
 func (q *queuePair) release() (err error) {
 	c := q.pd.ctx
-	c.mu.Lock()
-	if c.find(q.ends.id) == &q.ends {
-		c.changeEnds(func(m map[uint32]*ends) { delete(m, q.ends.id) })
-	}
-	c.mu.Unlock()
+	c.leaveEnds(&q.ends)
 	for _, k := range q.cqs {
 		k.forget(&q.ends)
 	}
@@ -175,8 +169,11 @@ func (q *queuePair) PostRecv(wrs []qp.RecvWR) (n int, err error) {
 	return q.rq.post(wrs)
 }
 
-// failed is told that the queue pair is in ERR.
-func (q *queuePair) failed() { q.state.Store(uint32(qp.Err)) }
+// Failed is told that the queue pair is in ERR.
+func (q *queuePair) Failed() { q.state.Store(uint32(qp.Err)) }
+
+// Lost is told that the device is gone.
+func (q *queuePair) Lost() { q.state.Store(uint32(qp.Err)) }
 
 // Modify sets attributes.
 func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
@@ -184,23 +181,23 @@ func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
 	defer q.control.Unlock()
 	c := q.pd.ctx
 	if q.closed.Load() {
-		return c.fail("modify queue pair", q.name(), qp.ErrClosed, "")
+		return c.Fail("modify queue pair", q.name(), qp.ErrClosed, "")
 	}
 	to := q.State()
 	if mask&qp.MaskState != 0 {
 		to = a.State
 	}
 	if err := qp.CheckTransition(q.State(), to, mask); err != nil {
-		return c.fail("modify queue pair", q.name(), err, "")
+		return c.Fail("modify queue pair", q.name(), err, "")
 	}
 	if mask&qp.MaskPort != 0 {
-		p, err := c.k.QueryPort(int(a.Port))
+		p, err := c.K.QueryPort(int(a.Port))
 		if err != nil {
 			return err
 		}
 		q.sq.max = min(uint64(p.MaxMessage), qp.MaxMessage)
 	}
-	if err := c.k.ModifyQP(q.h, a, mask); err != nil {
+	if err := c.K.ModifyQP(q.h, a, mask); err != nil {
 		return err
 	}
 	if to == qp.Reset { // what was posted and not run is forgotten, and so is what completed
@@ -219,9 +216,9 @@ func (q *queuePair) name() string { return fmt.Sprintf("%#x", uint32(q.num)) }
 // Query asks the kernel for the attributes.
 func (q *queuePair) Query() (qp.Attr, error) {
 	if q.closed.Load() {
-		return qp.Attr{}, q.pd.ctx.fail("query queue pair", q.name(), qp.ErrClosed, "")
+		return qp.Attr{}, q.pd.ctx.Fail("query queue pair", q.name(), qp.ErrClosed, "")
 	}
-	return q.pd.ctx.k.QueryQP(q.h)
+	return q.pd.ctx.K.QueryQP(q.h)
 }
 
 // Close destroys the queue pair.
@@ -230,7 +227,7 @@ func (q *queuePair) Close() error {
 	if err != nil {
 		return err
 	}
-	q.pd.ctx.leave(q.user, n.Async) // without the lock: an event may be waiting for it
+	q.pd.ctx.Leave(q.user, n.Async) // without the lock: an event may be waiting for it
 	return q.release()
 }
 
@@ -239,10 +236,10 @@ func (q *queuePair) destroy() (uverbs.Reported, error) {
 	defer q.control.Unlock()
 	c := q.pd.ctx
 	if q.closed.Load() {
-		return uverbs.Reported{}, c.fail("destroy queue pair", q.name(), qp.ErrClosed, "")
+		return uverbs.Reported{}, c.Fail("destroy queue pair", q.name(), qp.ErrClosed, "")
 	}
-	n, err := c.k.DestroyQP(q.h)
-	if err := c.destroyed(err); err != nil {
+	n, err := c.K.DestroyQP(q.h)
+	if err := c.Destroyed(err); err != nil {
 		return n, err
 	}
 	q.closed.Store(true)

@@ -62,9 +62,9 @@ func (u *uars) open() error {
 }
 
 func (u *uars) mapPage(offset int64, length int) (*uarPage, error) {
-	m, err := mmio.MapRegister(u.c.k.FD(), offset, length)
+	m, err := mmio.MapRegister(u.c.K.FD(), offset, length)
 	if err != nil {
-		return nil, u.c.fail("map doorbell registers", fmt.Sprintf("at %#x", offset), err, "the process may be out of address space or mappings (vm.max_map_count)")
+		return nil, u.c.Fail("map doorbell registers", fmt.Sprintf("at %#x", offset), err, "the process may be out of address space or mappings (vm.max_map_count)")
 	}
 	p := &uarPage{m: m, offset: offset, observer: u.c.observer}
 	u.pages = append(u.pages, p)
@@ -73,17 +73,17 @@ func (u *uars) mapPage(offset int64, length int) (*uarPage, error) {
 
 // alloc asks for a page.
 func (u *uars) alloc(blueFlame bool) (*uarPage, error) {
-	o, err := u.c.k.AllocMLX5UAR(blueFlame)
+	o, err := u.c.K.AllocMLX5UAR(blueFlame)
 	if err != nil {
 		return nil, err
 	}
 	if o.Length < uarSize || !blueFlame && o.PageID > 0xffff {
-		u.c.k.DestroyMLX5UAR(o.Handle)
-		return nil, u.c.fail("allocate UAR", "", fmt.Errorf("page %d of %d bytes", o.PageID, o.Length), "the kernel's mlx5 driver is of another kind than this program knows")
+		u.c.K.DestroyMLX5UAR(o.Handle)
+		return nil, u.c.Fail("allocate UAR", "", fmt.Errorf("page %d of %d bytes", o.PageID, o.Length), "the kernel's mlx5 driver is of another kind than this program knows")
 	}
 	p, err := u.mapPage(o.Offset, o.Length)
 	if err != nil {
-		u.c.k.DestroyMLX5UAR(o.Handle)
+		u.c.K.DestroyMLX5UAR(o.Handle)
 		return nil, err
 	}
 	p.id = o.PageID
@@ -140,7 +140,7 @@ func (u *uars) chosen(index uint32) (*register, error) {
 	page := uar / a.uarsPerPage
 	off := uar%a.uarsPerPage*uarSize + firstRegister + i*a.bfRegSize
 	if page >= len(u.pages) || off+a.bfRegSize > len(u.pages[page].m.Bytes()) {
-		return nil, u.c.fail("create queue pair", "", fmt.Errorf("the driver chose doorbell register %d, beyond those of this context", index), "")
+		return nil, u.c.Fail("create queue pair", "", fmt.Errorf("the driver chose doorbell register %d, beyond those of this context", index), "")
 	}
 	r := &register{page: u.pages[page], off: off, size: a.bfRegSize / 2, shared: true}
 	if index == 0 {
@@ -155,6 +155,6 @@ func (u *uars) close() {
 		p.m.Close()
 	}
 	for _, h := range u.objects {
-		u.c.k.DestroyMLX5UAR(h) // closing the context destroys it otherwise
+		u.c.K.DestroyMLX5UAR(h) // closing the context destroys it otherwise
 	}
 }

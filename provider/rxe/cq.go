@@ -10,6 +10,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mmio"
+	"github.com/byteexpress/byteexpress/provider/internal/kdev"
 	"github.com/byteexpress/byteexpress/uverbs"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -32,24 +33,24 @@ type completionQueue struct {
 
 // CreateCQ makes a completion queue.
 func (c *devContext) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
-	if err := c.attr.CheckCQ(cfg); err != nil {
-		return nil, c.fail("create completion queue", "", err, "")
+	if err := c.Limits.CheckCQ(cfg); err != nil {
+		return nil, c.Fail("create completion queue", "", err, "")
 	}
-	ch, err := c.k.CreateCompChannel()
+	ch, err := c.K.CreateCompChannel()
 	if err != nil {
 		return nil, err
 	}
 	q := &completionQueue{ctx: c, ch: ch}
-	q.user = c.enter(&object{cq: q})
+	q.user = c.EnterCQ(q)
 	var resp [createCQRespSize]byte
-	q.h, _, err = c.k.CreateCQ(&uverbs.CQConfig{Entries: cfg.Entries, Vector: cfg.Vector, Channel: ch, UserHandle: q.user}, &uverbs.UHW{Out: resp[:]})
+	q.h, _, err = c.K.CreateCQ(&uverbs.CQConfig{Entries: cfg.Entries, Vector: cfg.Vector, Channel: ch, UserHandle: q.user}, &uverbs.UHW{Out: resp[:]})
 	if err != nil {
-		c.leave(q.user, 0)
+		c.Leave(q.user, 0)
 		ch.Close()
 		return nil, err
 	}
 	if q.q, err = c.mapQueue("map completion queue", createCQRespMI.In(resp[:]), minCQElem); err == nil {
-		q.notifier, err = c.k.NewNotifier(q.h)
+		q.notifier, err = c.K.NewNotifier(q.h)
 	}
 	if err != nil {
 		q.Close()
@@ -61,13 +62,13 @@ func (c *devContext) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
 
 // mapQueue maps a queue that the driver announced. It can be mapped only once.
 func (c *devContext) mapQueue(op string, info []byte, minElem int) (*queue, error) {
-	m, err := mmio.Map(c.k.FD(), int64(mapInfoOffset.Get(info)), int(mapInfoLength.Get(info)))
+	m, err := mmio.Map(c.K.FD(), int64(mapInfoOffset.Get(info)), int(mapInfoLength.Get(info)))
 	if err != nil {
-		return nil, c.fail(op, "", err, "the process may be out of address space or mappings (vm.max_map_count)")
+		return nil, c.Fail(op, "", err, "the process may be out of address space or mappings (vm.max_map_count)")
 	}
 	q, err := newQueue(m, minElem)
 	if err != nil {
-		return nil, c.fail(op, "", err, "the kernel's rxe driver is of another kind than this program knows")
+		return nil, c.Fail(op, "", err, "the kernel's rxe driver is of another kind than this program knows")
 	}
 	return q, nil
 }
@@ -91,17 +92,13 @@ func (q *completionQueue) Poll(dst []cq.Completion) (int, error) {
 	}
 	if n > 0 {
 		mmio.StoreUint32(q.q.consumer, uint32(q.consumer))
-		for i := range dst[:n] {
-			if dst[i].Status != cq.Success {
-				q.ctx.failedQP(dst[i].QPNum)
-			}
-		}
+		q.ctx.Polled(dst[:n])
 		return n, nil
 	}
 	switch {
 	case q.overflow.Load():
 		return 0, cq.ErrOverflow
-	case q.ctx.lost.Load():
+	case q.ctx.Lost():
 		return 0, verbs.ErrDeviceLost
 	}
 	return 0, nil
@@ -129,6 +126,12 @@ func (q *completionQueue) Wait(ctx context.Context) error {
 // Wake makes Wait return.
 func (q *completionQueue) Wake() { q.ch.Wake() }
 
+// Overflowed is told that a completion was dropped.
+func (q *completionQueue) Overflowed() { q.overflow.Store(true) }
+
+// Context is the context that the queue is of.
+func (q *completionQueue) Context() *kdev.Context { return q.ctx.Context }
+
 // Close destroys the queue; EBUSY while a queue pair uses it.
 func (q *completionQueue) Close() error {
 	q.mu.Lock()
@@ -136,12 +139,12 @@ func (q *completionQueue) Close() error {
 	if q.closed {
 		return cq.ErrClosed
 	}
-	n, err := q.ctx.k.DestroyCQ(q.h)
-	if err := q.ctx.destroyed(err); err != nil {
+	n, err := q.ctx.K.DestroyCQ(q.h)
+	if err := q.ctx.Destroyed(err); err != nil {
 		return err
 	}
 	q.closed = true
-	q.ctx.leave(q.user, n.Async)
+	q.ctx.Leave(q.user, n.Async)
 	if q.notifier != nil {
 		q.notifier.Close()
 	}

@@ -42,10 +42,10 @@ func (d *Device) Open() (verbs.Context, error) {
 	if err != nil {
 		return nil, err
 	}
-	attr, err := k.QueryDevice()
+	c, err := newContext(k, d.Info())
 	if err != nil {
 		k.Close()
 		return nil, err
 	}
-	return newContext(k, d.Info(), attr), nil
+	return c, nil
 }

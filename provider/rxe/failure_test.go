@@ -104,7 +104,7 @@ func TestFlushOfReceivePostedUnaware(t *testing.T) {
 	skipLossyKernel(t)
 	p := connect(t, pairConfig{})
 	q := p.b.qp.(*queuePair)
-	must(t, q.pd.ctx.k.ModifyQP(q.h, &qp.Attr{State: qp.Err}, qp.MaskState)) // behind its back
+	must(t, q.pd.ctx.K.ModifyQP(q.h, &qp.Attr{State: qp.Err}, qp.MaskState)) // behind its back
 	if q.State() != qp.RTS {
 		t.Fatal("software knows")
 	}

@@ -42,27 +42,25 @@ func newQP(d *domain, send, recv *completionQueue, cfg verbs.QPConfig) (*queuePa
 	c := d.ctx
 	q := &queuePair{pd: d, sigAll: cfg.SigAll}
 	q.maxMessage.Store(qp.MaxMessage)
-	q.user = c.enter(&object{qp: q})
+	q.user = c.EnterQP(q)
 	caps := cfg.Caps
 	for _, n := range []*int{&caps.SendWR, &caps.RecvWR, &caps.SendSGE, &caps.RecvSGE} {
 		*n = max(*n, 1) // a queue of no slots has no valid header
 	}
 	var resp [createQPRespSize]byte
 	var err error
-	q.h, q.num, q.caps, err = c.k.CreateQP(&uverbs.QPConfig{
-		PD: d.h, SendCQ: send.h, RecvCQ: recv.h, Caps: caps, SigAll: cfg.SigAll, UserHandle: q.user,
+	q.h, q.num, q.caps, err = c.K.CreateQP(&uverbs.QPConfig{
+		PD: d.Handle(), SendCQ: send.h, RecvCQ: recv.h, Caps: caps, SigAll: cfg.SigAll, UserHandle: q.user,
 	}, &uverbs.UHW{Out: resp[:]})
 	if err != nil {
-		c.leave(q.user, 0)
+		c.Leave(q.user, 0)
 		return nil, err
 	}
 	if err := q.open(resp[:]); err != nil {
 		q.Close()
 		return nil, err
 	}
-	c.mu.Lock()
-	c.qps[q.num] = q
-	c.mu.Unlock()
+	c.Numbered(q)
 	return q, nil
 }
 
@@ -77,7 +75,7 @@ func (q *queuePair) open(resp []byte) (err error) {
 	if q.rq, err = c.mapQueue("map receive queue", createQPRespRQMI.In(resp), minRecvElem); err != nil {
 		return err
 	}
-	if q.bell, err = c.k.NewDoorbell(q.h); err != nil {
+	if q.bell, err = c.K.NewDoorbell(q.h); err != nil {
 		return err
 	}
 	room := sendRoom(q.sq.log2)
@@ -137,7 +135,7 @@ func (q *queuePair) PostSend(wrs []qp.SendWR) (n int, err error) {
 	if ring := q.bell.Ring(); ring != nil {
 		// The requests are in the queue and cannot be taken back: the queue pair
 		// is of no use any more.
-		q.failed()
+		q.Failed()
 		return n, ring
 	}
 	return n, err
@@ -175,12 +173,15 @@ func (q *queuePair) PostRecv(wrs []qp.RecvWR) (n int, err error) {
 	return n, err
 }
 
-// failed is told that the queue pair is in ERR.
-func (q *queuePair) failed() {
+// Failed is told that the queue pair is in ERR.
+func (q *queuePair) Failed() {
 	if qp.State(q.state.Swap(uint32(qp.Err))) != qp.Err {
 		q.flush()
 	}
 }
+
+// Lost is told that the device is gone, and what is posted with it.
+func (q *queuePair) Lost() { q.state.Store(uint32(qp.Err)) }
 
 // flush makes the kernel flush what is posted. On its own it flushes only once,
 // when the queue pair fails: a receive posted after that, or by another goroutine
@@ -193,7 +194,7 @@ func (q *queuePair) flush() {
 	if q.closed.Load() {
 		return // the handle may be another's by now
 	}
-	q.pd.ctx.k.ModifyQP(q.h, &qp.Attr{State: qp.Err}, qp.MaskState) // fails only if the device or the queue pair is gone
+	q.pd.ctx.K.ModifyQP(q.h, &qp.Attr{State: qp.Err}, qp.MaskState) // fails only if the device or the queue pair is gone
 }
 
 // Modify sets attributes.
@@ -202,23 +203,23 @@ func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
 	defer q.control.Unlock()
 	c := q.pd.ctx
 	if q.closed.Load() {
-		return c.fail("modify queue pair", q.name(), qp.ErrClosed, "")
+		return c.Fail("modify queue pair", q.name(), qp.ErrClosed, "")
 	}
 	to := q.State()
 	if mask&qp.MaskState != 0 {
 		to = a.State
 	}
 	if err := qp.CheckTransition(q.State(), to, mask); err != nil {
-		return c.fail("modify queue pair", q.name(), err, "")
+		return c.Fail("modify queue pair", q.name(), err, "")
 	}
 	if mask&qp.MaskPort != 0 {
-		p, err := c.k.QueryPort(int(a.Port))
+		p, err := c.K.QueryPort(int(a.Port))
 		if err != nil {
 			return err
 		}
 		q.maxMessage.Store(min(uint64(p.MaxMessage), qp.MaxMessage))
 	}
-	if err := c.k.ModifyQP(q.h, a, mask); err != nil {
+	if err := c.K.ModifyQP(q.h, a, mask); err != nil {
 		return err
 	}
 	q.state.Store(uint32(to))
@@ -235,9 +236,9 @@ func (q *queuePair) name() string { return fmt.Sprintf("%#x", uint32(q.num)) }
 // Query asks the kernel for the attributes.
 func (q *queuePair) Query() (qp.Attr, error) {
 	if q.closed.Load() {
-		return qp.Attr{}, q.pd.ctx.fail("query queue pair", q.name(), qp.ErrClosed, "")
+		return qp.Attr{}, q.pd.ctx.Fail("query queue pair", q.name(), qp.ErrClosed, "")
 	}
-	return q.pd.ctx.k.QueryQP(q.h)
+	return q.pd.ctx.K.QueryQP(q.h)
 }
 
 // Close destroys the queue pair.
@@ -247,7 +248,7 @@ func (q *queuePair) Close() error {
 	if err != nil {
 		return err
 	}
-	c.leave(q.user, n.Async) // without the lock: an event may be waiting for it
+	c.Leave(q.user, n.Async) // without the lock: an event may be waiting for it
 	if q.bell != nil {
 		q.bell.Close()
 	}
@@ -263,10 +264,10 @@ func (q *queuePair) destroy() (uverbs.Reported, error) {
 	defer q.control.Unlock()
 	c := q.pd.ctx
 	if q.closed.Load() {
-		return uverbs.Reported{}, c.fail("destroy queue pair", q.name(), qp.ErrClosed, "")
+		return uverbs.Reported{}, c.Fail("destroy queue pair", q.name(), qp.ErrClosed, "")
 	}
-	n, err := c.k.DestroyQP(q.h)
-	if err := c.destroyed(err); err != nil {
+	n, err := c.K.DestroyQP(q.h)
+	if err := c.Destroyed(err); err != nil {
 		return n, err
 	}
 	q.closed.Store(true)

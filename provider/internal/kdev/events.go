@@ -1,55 +1,20 @@
 //go:build linux
 
-package mlx5
+package kdev
 
 import (
 	"context"
 	"errors"
 
-	"github.com/byteexpress/byteexpress/cq"
-	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// object is a queue pair or completion queue in the table of user handles, by
-// which the kernel names it in events. Handles are never used twice.
-type object struct {
-	qp     *queuePair
-	cq     *completionQueue
-	events uint32 // processed
-}
-
-// enter reserves a user handle for a new object.
-func (c *devContext) enter(o *object) uint64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	h := c.next
-	c.next++
-	c.objects[h] = o
-	return h
-}
-
-// leave forgets an object that the kernel has destroyed, after every event of it
-// that the kernel handed out was processed.
-func (c *devContext) leave(handle uint64, reported uint32) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	o := c.objects[handle]
-	for o.events < reported && !c.lost.Load() {
-		c.seen.Wait()
-	}
-	delete(c.objects, handle)
-	if o.qp != nil && c.qps[o.qp.num] == o.qp {
-		delete(c.qps, o.qp.num)
-	}
-}
-
 // readEvents processes asynchronous events until the context is closed or the
 // device lost: it keeps states up to date and passes the events on.
-func (c *devContext) readEvents() {
+func (c *Context) readEvents() {
 	defer close(c.events)
 	for {
-		ev, err := c.k.NextAsync(context.Background())
+		ev, err := c.K.NextAsync(context.Background())
 		if errors.Is(err, verbs.ErrClosed) {
 			return
 		}
@@ -61,7 +26,7 @@ func (c *devContext) readEvents() {
 	}
 }
 
-func (c *devContext) pass(e verbs.Event) {
+func (c *Context) pass(e verbs.Event) {
 	select {
 	case c.events <- e:
 	default:
@@ -70,7 +35,7 @@ func (c *devContext) pass(e verbs.Event) {
 }
 
 // process finds the object of an event and tells it.
-func (c *devContext) process(element uint64, typ verbs.EventType) verbs.Event {
+func (c *Context) process(element uint64, typ verbs.EventType) verbs.Event {
 	e := verbs.Event{Type: typ}
 	switch typ {
 	case verbs.EventPortActive, verbs.EventPortError, verbs.EventLIDChange, verbs.EventPKeyChange, verbs.EventSMChange,
@@ -90,14 +55,14 @@ func (c *devContext) process(element uint64, typ verbs.EventType) verbs.Event {
 	case o.cq != nil:
 		e.CQ = o.cq
 		if typ == verbs.EventCQError {
-			o.cq.overflow.Store(true)
+			o.cq.Overflowed()
 			o.cq.Wake()
 		}
 	case o.qp != nil:
-		e.QP = o.qp.num
+		e.QP = o.qp.Num()
 		switch typ {
 		case verbs.EventQPFatal, verbs.EventQPRequestError, verbs.EventQPAccessError:
-			o.qp.failed()
+			o.qp.Failed()
 		}
 	}
 	c.mu.Lock()
@@ -108,7 +73,7 @@ func (c *devContext) process(element uint64, typ verbs.EventType) verbs.Event {
 }
 
 // lose marks the device as removed and wakes whoever waits.
-func (c *devContext) lose() {
+func (c *Context) lose() {
 	c.lost.Store(true)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,14 +83,14 @@ func (c *devContext) lose() {
 			o.cq.Wake()
 		}
 		if o.qp != nil {
-			o.qp.state.Store(uint32(qp.Err))
+			o.qp.Lost()
 		}
 	}
 }
 
 // NextEvent blocks for the next asynchronous event. Events that came while nobody
 // called it wait, up to 256.
-func (c *devContext) NextEvent(ctx context.Context) (verbs.Event, error) {
+func (c *Context) NextEvent(ctx context.Context) (verbs.Event, error) {
 	select {
 	case e, ok := <-c.events:
 		return e, c.ended(ok)
@@ -139,22 +104,12 @@ func (c *devContext) NextEvent(ctx context.Context) (verbs.Event, error) {
 	}
 }
 
-func (c *devContext) ended(ok bool) error {
+func (c *Context) ended(ok bool) error {
 	switch {
 	case ok:
 		return nil
 	case c.lost.Load():
-		return c.fail("wait for event", "", verbs.ErrDeviceLost, "close it, and open it anew when it is back")
+		return c.Fail("wait for event", "", verbs.ErrDeviceLost, "close it, and open it anew when it is back")
 	}
-	return c.fail("wait for event", "", verbs.ErrClosed, "")
-}
-
-// failedQP tells a queue pair that an error completion of it was polled.
-func (c *devContext) failedQP(num cq.QPNum) {
-	c.mu.Lock()
-	q := c.qps[num]
-	c.mu.Unlock()
-	if q != nil {
-		q.failed()
-	}
+	return c.Fail("wait for event", "", verbs.ErrClosed, "")
 }
