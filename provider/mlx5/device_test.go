@@ -10,6 +10,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mmio"
+	"github.com/byteexpress/byteexpress/provider/internal/kdevtest"
 	"github.com/byteexpress/byteexpress/provider/mlx5"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim"
@@ -79,7 +80,7 @@ func TestOlderKernels(t *testing.T) {
 			}
 			return below(fd, page)
 		}
-		connectOn(t, mlx5.NewObserved(s, m.Node(), m), pairConfig{})
+		kdevtest.Connect(t, mlx5.NewObserved(s, m.Node(), m), kdevtest.Config{})
 		if want := map[int]int{32: 2, 24: 3, 16: 4}[longest]; asked != want {
 			t.Errorf("up to %d bytes: asked %d times, want %d", longest, asked, want)
 		}
@@ -156,41 +157,41 @@ func life(d verbs.Device) (err error) {
 
 // In states that take no requests, none is posted, and nothing is stored.
 func TestPostStates(t *testing.T) {
-	p := connect(t, pairConfig{})
-	must(t, p.a.qp.Modify(&qp.Attr{State: qp.Reset}, qp.MaskState))
-	if n, err := p.a.qp.PostRecv([]qp.RecvWR{{}}); n != 0 || err != qp.ErrState {
+	p := rig.Connect(t, kdevtest.Config{})
+	must(t, p.A.QP.Modify(&qp.Attr{State: qp.Reset}, qp.MaskState))
+	if n, err := p.A.QP.PostRecv([]qp.RecvWR{{}}); n != 0 || err != qp.ErrState {
 		t.Errorf("receive in RESET: %d, %v", n, err)
 	}
 	for _, bring := range []func(){
 		func() {},
 		func() {
-			must(t, p.a.qp.Modify(&qp.Attr{State: qp.Init, Port: 1}, qp.MaskState|qp.MaskPKeyIndex|qp.MaskPort|qp.MaskAccess))
+			must(t, p.A.QP.Modify(&qp.Attr{State: qp.Init, Port: 1}, qp.MaskState|qp.MaskPKeyIndex|qp.MaskPort|qp.MaskAccess))
 		},
 	} {
 		bring()
-		if n, err := p.a.qp.PostSend([]qp.SendWR{{Opcode: qp.Send}}); n != 0 || err != qp.ErrState {
-			t.Errorf("send in %v: %d, %v", p.a.qp.State(), n, err)
+		if n, err := p.A.QP.PostSend([]qp.SendWR{{Opcode: qp.Send}}); n != 0 || err != qp.ErrState {
+			t.Errorf("send in %v: %d, %v", p.A.QP.State(), n, err)
 		}
 	}
-	p.a.recv(t, 1, p.a.sge(0, 8)) // from INIT on
+	p.A.Recv(t, 1, p.A.SGE(0, 8)) // from INIT on
 }
 
 // A device that goes away ends waits and polls with its loss; closing works.
 func TestDeviceLost(t *testing.T) {
 	m, hw := model(t, mlx5dev.Config{})
-	p := connectOn(t, mlx5.NewObserved(m.System(), m.Node(), m), pairConfig{})
+	p := kdevtest.Connect(t, mlx5.NewObserved(m.System(), m.Node(), m), kdevtest.Config{})
 	hw.Remove()
 	for {
-		_, err := p.ctx.NextEvent(t.Context())
+		_, err := p.Ctx.NextEvent(t.Context())
 		if errors.Is(err, verbs.ErrDeviceLost) {
 			break
 		}
 		must(t, err)
 	}
-	if n, err := p.a.cq.Poll(make([]cq.Completion, 1)); n != 0 || !errors.Is(err, verbs.ErrDeviceLost) {
+	if n, err := p.A.CQ.Poll(make([]cq.Completion, 1)); n != 0 || !errors.Is(err, verbs.ErrDeviceLost) {
 		t.Errorf("poll: %d, %v", n, err)
 	}
-	if _, err := p.ctx.Attr(); !errors.Is(err, verbs.ErrDeviceLost) {
+	if _, err := p.Ctx.Attr(); !errors.Is(err, verbs.ErrDeviceLost) {
 		t.Errorf("limits: %v", err)
 	}
 }

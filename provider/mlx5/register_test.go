@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/provider/internal/kdevtest"
 	"github.com/byteexpress/byteexpress/provider/mlx5"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim/mlx5dev"
@@ -37,21 +38,21 @@ func TestDoorbellsAtOnce(t *testing.T) {
 				}
 				return below(fd, page)
 			}
-			p := connectOn(t, mlx5.NewObserved(s, m.Node(), m), pairConfig{})
+			p := kdevtest.Connect(t, mlx5.NewObserved(s, m.Node(), m), kdevtest.Config{})
 			var wg sync.WaitGroup
 			for range 6 {
 				e := newWriter(t, p)
 				wg.Go(func() {
 					var buf [4]cq.Completion
-					w := qp.SendWR{Opcode: qp.Write, Flags: qp.Signaled, SGEs: []qp.SGE{p.a.sge(0, 8)}, RemoteAddr: p.b.mr.Addr, RKey: p.b.mr.RKey}
+					w := qp.SendWR{Opcode: qp.Write, Flags: qp.Signaled, SGEs: []qp.SGE{p.A.SGE(0, 8)}, RemoteAddr: p.B.MR.Addr, RKey: p.B.MR.RKey}
 					for i := range 300 {
 						w.ID = uint64(i)
-						if n, err := e.qp.PostSend([]qp.SendWR{w}); n != 1 || err != nil {
+						if n, err := e.QP.PostSend([]qp.SendWR{w}); n != 1 || err != nil {
 							t.Errorf("post: %d, %v", n, err)
 							return
 						}
 						for {
-							n, err := e.cq.Poll(buf[:])
+							n, err := e.CQ.Poll(buf[:])
 							if err != nil || n > 0 && (buf[0].Status != cq.Success || buf[0].ID != uint64(i)) {
 								t.Errorf("completion %+v, %v", buf[0], err)
 								return
@@ -72,18 +73,18 @@ func TestDoorbellsAtOnce(t *testing.T) {
 }
 
 // newWriter makes a queue pair connected with one that only answers.
-func newWriter(t *testing.T, p *pair) *end {
+func newWriter(t *testing.T, p *kdevtest.Pair) *kdevtest.End {
 	t.Helper()
-	two := &pair{ctx: p.ctx, pd: p.pd}
-	for _, e := range []*end{&two.a, &two.b} {
+	two := &kdevtest.Pair{Ctx: p.Ctx, PD: p.PD}
+	for _, e := range []*kdevtest.End{&two.A, &two.B} {
 		var err error
-		e.cq, err = p.ctx.CreateCQ(verbs.CQConfig{Entries: 16})
+		e.CQ, err = p.Ctx.CreateCQ(verbs.CQConfig{Entries: 16})
 		must(t, err)
-		closeLater(t, e.cq)
-		e.qp, err = p.pd.CreateQP(verbs.QPConfig{SendCQ: e.cq, RecvCQ: e.cq, Caps: qp.Caps{SendWR: 4, RecvWR: 1, SendSGE: 1, RecvSGE: 1}})
+		closeLater(t, e.CQ)
+		e.QP, err = p.PD.CreateQP(verbs.QPConfig{SendCQ: e.CQ, RecvCQ: e.CQ, Caps: qp.Caps{SendWR: 4, RecvWR: 1, SendSGE: 1, RecvSGE: 1}})
 		must(t, err)
-		closeLater(t, e.qp)
+		closeLater(t, e.QP)
 	}
-	two.join(t, nil)
-	return &two.a
+	two.Join(t, nil)
+	return &two.A
 }

@@ -1,0 +1,40 @@
+//go:build linux
+
+package kdevtest
+
+import (
+	"testing"
+
+	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// Rig is a device to test, and in what it may differ from others. Each test is a
+// method, which a provider calls from a test of the same name.
+type Rig struct {
+	// Device gives the device for one test, or skips the test.
+	Device func(testing.TB) verbs.Device
+	// Kinds are kinds of the device by name, to send every opcode on; nil: Device only.
+	Kinds map[string]func(testing.TB) verbs.Device
+	// Also are statuses that the device may report in place of the right one.
+	Also map[cq.Status][]cq.Status
+	// SkipErrors skips a test where the device does not report what its peer
+	// refused; nil: it always does.
+	SkipErrors func(testing.TB)
+	// Refused checks that the provider's own limits of a queue pair are refused.
+	Refused func(*testing.T, *Pair)
+}
+
+// Connect makes a pair on the device; at the end of the test nothing may be left.
+func (r *Rig) Connect(t testing.TB, cfg Config) *Pair {
+	t.Helper()
+	NoLeaks(t)
+	return Connect(t, r.Device(t), cfg)
+}
+
+func (r *Rig) errors(t testing.TB) {
+	t.Helper()
+	if r.SkipErrors != nil {
+		r.SkipErrors(t)
+	}
+}

@@ -1,0 +1,35 @@
+//go:build linux
+
+package rxe
+
+import "testing"
+
+// The tests that every kernel device has to pass: package kdevtest.
+
+func TestOpcodes(t *testing.T)            { rig.Opcodes(t) }
+func TestSegments(t *testing.T)           { rig.Segments(t) }
+func TestInline(t *testing.T)             { rig.Inline(t) }
+func TestAtomics(t *testing.T)            { rig.Atomics(t) }
+func TestSelectiveSignaling(t *testing.T) { rig.SelectiveSignaling(t) }
+func TestQueueFull(t *testing.T)          { rig.QueueFull(t) }
+func TestMessageTooLong(t *testing.T)     { rig.MessageTooLong(t) }
+func TestNoAllocations(t *testing.T)      { rig.NoAllocations(t) }
+
+func TestArmAndWait(t *testing.T)        { rig.ArmAndWait(t) }
+func TestSolicited(t *testing.T)         { rig.Solicited(t) }
+func TestWakeAndCancel(t *testing.T)     { rig.WakeAndCancel(t) }
+func TestCloseWhileWaiting(t *testing.T) { rig.CloseWhileWaiting(t) }
+
+func TestBadRKey(t *testing.T)          { rig.BadRKey(t) }
+func TestOutOfBounds(t *testing.T)      { rig.OutOfBounds(t) }
+func TestBadLKey(t *testing.T)          { rig.BadLKey(t) }
+func TestReceiveTooSmall(t *testing.T)  { rig.ReceiveTooSmall(t) }
+func TestRNRRetryExceeded(t *testing.T) { rig.RNRRetryExceeded(t) }
+func TestRetryExceeded(t *testing.T)    { rig.RetryExceeded(t) }
+func TestFlush(t *testing.T)            { rig.Flush(t) }
+func TestResetAndReuse(t *testing.T)    { rig.ResetAndReuse(t) }
+func TestOverflow(t *testing.T)         { rig.Overflow(t) }
+func TestCloseOrder(t *testing.T)       { rig.CloseOrder(t) }
+func TestRegistration(t *testing.T)     { rig.Registration(t) }
+func TestNoEvent(t *testing.T)          { rig.NoEvent(t) }
+func TestRefusedCreation(t *testing.T)  { rig.RefusedCreation(t) }
