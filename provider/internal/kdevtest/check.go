@@ -14,9 +14,9 @@ import (
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// Patience is how long a test waits for a completion before it fails. It is not a
+// patience is how long a test waits for a completion before it fails. It is not a
 // measurement: an emulated machine may be slow.
-const Patience = 60 * time.Second
+const patience = 60 * time.Second
 
 // NoLeaks fails the test if descriptors or mappings are left at its end.
 func NoLeaks(t testing.TB) {

@@ -139,7 +139,7 @@ func (r *Rig) Overflow(t *testing.T) {
 	for i := range n {
 		small.Send(t, qp.SendWR{ID: uint64(i), Opcode: qp.Write, Flags: qp.Signaled, SGEs: []qp.SGE{small.SGE(0, 8)}, RemoteAddr: p.B.MR.Addr, RKey: p.B.MR.RKey})
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
 		e, err := p.Ctx.NextEvent(ctx)
@@ -196,7 +196,7 @@ func (r *Rig) Registration(t *testing.T) {
 	m, err := mmio.Anonymous(3 << 12)
 	Must(t, err)
 	CloseLater(t, m)
-	for _, access := range []mr.Access{0, mr.LocalWrite, AllAccess, AllAccess | mr.RelaxedOrdering} {
+	for _, access := range []mr.Access{0, mr.LocalWrite, allAccess, allAccess | mr.RelaxedOrdering} {
 		for _, buf := range [][]byte{m.Bytes(), m.Bytes()[:1], m.Bytes()[4095:4097], m.Bytes()[100:]} {
 			r, err := pd.Register(buf, access)
 			Must(t, err)

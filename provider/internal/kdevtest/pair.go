@@ -31,15 +31,13 @@ type Pair struct {
 
 // Config says what a pair is like; zero fields have defaults.
 type Config struct {
-	Caps    qp.Caps
-	Memory  int // bytes a side; 64 KiB or more
-	SigAll  bool
-	Entries int            // of each completion queue; 128 or more
-	Path    func(*qp.Path) // changes the path before the connection
+	Caps   qp.Caps
+	Memory int            // bytes a side; 64 KiB or more
+	Path   func(*qp.Path) // changes the path before the connection
 }
 
-// AllAccess is every access that a region or a queue pair can grant to the peer.
-const AllAccess = mr.LocalWrite | mr.RemoteWrite | mr.RemoteRead | mr.RemoteAtomic
+// allAccess is every access that a region or a queue pair can grant to the peer.
+const allAccess = mr.LocalWrite | mr.RemoteWrite | mr.RemoteRead | mr.RemoteAtomic
 
 // Connect opens the device and makes a pair in RTS; everything is closed at the
 // end of the test.
@@ -48,7 +46,7 @@ func Connect(t testing.TB, dev verbs.Device, cfg Config) *Pair {
 	if cfg.Caps == (qp.Caps{}) {
 		cfg.Caps = qp.Caps{SendWR: 16, RecvWR: 16, SendSGE: 4, RecvSGE: 4, Inline: 64}
 	}
-	cfg.Memory, cfg.Entries = max(cfg.Memory, 64<<10), max(cfg.Entries, 128)
+	cfg.Memory = max(cfg.Memory, 64<<10)
 	ctx, err := dev.Open()
 	Must(t, err)
 	CloseLater(t, ctx)
@@ -61,17 +59,17 @@ func Connect(t testing.TB, dev verbs.Device, cfg Config) *Pair {
 		Must(t, err)
 		CloseLater(t, m)
 		e.Mem = m.Bytes()
-		e.MR, err = pd.Register(e.Mem, AllAccess)
+		e.MR, err = pd.Register(e.Mem, allAccess)
 		Must(t, err)
 		t.Cleanup(func() {
 			if err := pd.Deregister(e.MR); err != nil {
 				t.Error(err)
 			}
 		})
-		e.CQ, err = ctx.CreateCQ(verbs.CQConfig{Entries: cfg.Entries})
+		e.CQ, err = ctx.CreateCQ(verbs.CQConfig{Entries: 128})
 		Must(t, err)
 		CloseLater(t, e.CQ)
-		e.QP, err = pd.CreateQP(verbs.QPConfig{SendCQ: e.CQ, RecvCQ: e.CQ, Caps: cfg.Caps, SigAll: cfg.SigAll})
+		e.QP, err = pd.CreateQP(verbs.QPConfig{SendCQ: e.CQ, RecvCQ: e.CQ, Caps: cfg.Caps})
 		Must(t, err)
 		CloseLater(t, e.QP)
 	}
@@ -88,7 +86,7 @@ func (p *Pair) Join(t testing.TB, change func(*qp.Path)) {
 	for i, e := range []*End{&p.A, &p.B} {
 		peer := []*End{&p.B, &p.A}[i]
 		path := qp.Path{
-			SGIDIndex: uint8(gid.Index), DGID: gid.GID, Global: true, Access: AllAccess, DestNum: peer.QP.Num(),
+			SGIDIndex: uint8(gid.Index), DGID: gid.GID, Global: true, Access: allAccess, DestNum: peer.QP.Num(),
 			SendPSN: qp.PSN(0xfffffe + i), RecvPSN: qp.PSN(0xfffffe + 1 - i), MTU: port.ActiveMTU, MaxReads: 16, MaxDestReads: 16,
 		}
 		if change != nil {
@@ -136,7 +134,7 @@ func (e *End) Recv(t testing.TB, id uint64, sges ...qp.SGE) {
 // Next takes the next completion: it arms, polls once more, and waits.
 func (e *End) Next(t testing.TB) cq.Completion {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	var buf [8]cq.Completion
 	for armed := false; ; {

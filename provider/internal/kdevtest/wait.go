@@ -16,7 +16,7 @@ import (
 // ArmAndWait: one arm gives one event; a completion that was there before gives none.
 func (r *Rig) ArmAndWait(t *testing.T) {
 	p := r.Connect(t, Config{})
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for i := range 20 {
 		p.B.Recv(t, uint64(i), p.B.SGE(0, 64))
@@ -51,7 +51,7 @@ func (r *Rig) Solicited(t *testing.T) {
 		t.Errorf("event for an unsolicited completion: %v", err)
 	}
 	send(2, qp.Solicited)
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	Must(t, p.B.CQ.Wait(ctx))
 	p.B.Want(t, cq.Completion{ID: 1, Opcode: cq.Recv, ByteLen: 8})
