@@ -15,6 +15,9 @@ const (
 	// smallRead is what is read behind a large message: more large ones follow
 	// probably, and what is read of them here must be copied.
 	smallRead = 4 << 10
+	// trusted is the length up to which a message's memory is taken because the peer
+	// says so. Beyond, it is taken as the bytes arrive.
+	trusted = 1<<20 + 4<<10
 )
 
 // readLoop delivers the messages that arrive, and at last why no more will.
@@ -62,7 +65,7 @@ func (r *frameReader) next() ([]byte, error) {
 			}
 		}
 	}
-	b := buffers.get(n)
+	b := buffers.get(min(n, trusted))
 	have := copy(b, r.buf[r.begin+4:r.end])
 	r.begin += 4 + have
 	r.ask = readBuffer
@@ -70,11 +73,19 @@ func (r *frameReader) next() ([]byte, error) {
 		return b, nil
 	}
 	r.ask = smallRead
-	if _, err := io.ReadFull(r.conn, b[have:]); err != nil {
+	for {
+		if _, err := io.ReadFull(r.conn, b[have:]); err != nil {
+			buffers.put(b)
+			return nil, notEOF(err)
+		}
+		if len(b) == n {
+			return b, nil
+		}
+		more := buffers.get(min(n, 2*len(b)))
+		have = copy(more, b)
 		buffers.put(b)
-		return nil, notEOF(err)
+		b = more
 	}
-	return b, nil
 }
 
 // fill reads once, after it has made room for n bytes from begin on. An end of the
