@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"io"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/size"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/verbtest"
+	"github.com/byteexpress/byteexpress/verbs"
 )
 
 // verbsFlags are those of the tests of verbs; letters and meanings are perftest's.
@@ -132,45 +132,15 @@ func (f *verbsFlags) run(e *env, c *cobra.Command, hosts []string) error {
 		return err
 	}
 	p := &f.p
-	dev, err := choose(f.device.name)
-	if err != nil {
-		return err
-	}
-	role, err := dev.role(hosts, f.peer.local)
-	if err != nil {
-		return err
-	}
-	if p.Verify = f.verify; !c.Flags().Changed("verify") {
-		p.Verify = dev.sim()
-	}
-	table := report.LatencyTable
-	if !p.Latency {
-		table = func(w io.Writer) *report.Table { return report.BandwidthTable(w, f.output.gbits) }
-	}
-	o := newOutput(e, c, hosts, &f.output, table)
-	o.doc.Args["verify"], o.doc.Args["local"] = p.Verify, role == local
-	if o.doc.Device, err = dev.describe(&f.device); err != nil {
-		return err
-	}
-	ends := twoEnds{
-		e: e, peer: &f.peer, hello: control.NewHello(o.doc.Command, p.Agreed()),
-		serve: func(ctx context.Context, conn *control.Conn) error {
-			d, err := dev.again()
-			if err != nil {
-				conn.Fail(err)
-				return err
-			}
-			return verbtest.Run(e.soft, ctx, conn, d, p, false, report.Sink{})
-		},
-		measure: func(ctx context.Context, conn *control.Conn) error {
-			return verbtest.Run(e.soft, ctx, conn, dev.dev, p, true, sink(o, p.Op.String(), p.Sizes, p.Latency))
+	p.Verify = f.verify
+	t := pairTest{
+		device: &f.device, peer: &f.peer, output: &f.output, head: f.head,
+		name: p.Op.String(), sizes: p.Sizes, latency: p.Latency, verify: &p.Verify, agreed: p.Agreed,
+		end: func(ctx context.Context, conn *control.Conn, dev verbs.Device, client bool, sink report.Sink) error {
+			return verbtest.Run(e.soft, ctx, conn, dev, p, client, sink)
 		},
 	}
-	if role == server {
-		return ends.run(role, hosts)
-	}
-	f.head(o, dev)
-	return o.finish(profiled(f.output.profile, func() error { return ends.run(role, hosts) }))
+	return t.run(e, c, hosts)
 }
 
 // head writes what is measured, and on what.

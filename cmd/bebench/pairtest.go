@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// pairTest is a measurement between two ends on a device: of verbs, or of messages.
+// Its flags have been checked.
+type pairTest struct {
+	device *deviceFlags
+	peer   *peerFlags
+	output *outputFlags
+
+	name    string // of the rows
+	sizes   []int
+	latency bool
+	verify  *bool // the flag; without it, what the device wants
+	// agreed gives what both ends must have in common, once verify is known.
+	agreed func() map[string]string
+	// end plays one end over a control connection.
+	end func(ctx context.Context, c *control.Conn, dev verbs.Device, client bool, sink report.Sink) error
+	// head writes what is measured, and on what.
+	head func(o *output, dev *chosen)
+}
+
+func (t *pairTest) run(e *env, c *cobra.Command, hosts []string) error {
+	dev, err := choose(t.device.name)
+	if err != nil {
+		return err
+	}
+	role, err := dev.role(hosts, t.peer.local)
+	if err != nil {
+		return err
+	}
+	if !c.Flags().Changed("verify") {
+		*t.verify = dev.sim()
+	}
+	table := report.LatencyTable
+	if !t.latency {
+		table = func(w io.Writer) *report.Table { return report.BandwidthTable(w, t.output.gbits) }
+	}
+	o := newOutput(e, c, hosts, t.output, table)
+	o.doc.Args["verify"], o.doc.Args["local"] = *t.verify, role == local
+	if o.doc.Device, err = dev.describe(t.device); err != nil {
+		return err
+	}
+	ends := twoEnds{
+		e: e, peer: t.peer, hello: control.NewHello(o.doc.Command, t.agreed()),
+		serve: func(ctx context.Context, conn *control.Conn) error {
+			d, err := dev.again()
+			if err != nil {
+				conn.Fail(err)
+				return err
+			}
+			return t.end(ctx, conn, d, false, report.Sink{})
+		},
+		measure: func(ctx context.Context, conn *control.Conn) error {
+			return t.end(ctx, conn, dev.dev, true, t.sink(o))
+		},
+	}
+	if role == server {
+		return ends.run(role, hosts)
+	}
+	t.head(o, dev)
+	return o.finish(profiled(t.output.profile, func() error { return ends.run(role, hosts) }))
+}
+
+// sink writes what the client measures.
+func (t *pairTest) sink(o *output) report.Sink {
+	current := 0
+	return report.Sink{
+		Sample: func(s *report.Sample) error {
+			current++
+			return o.row(s.Row(), true)
+		},
+		Progress: func(done, total int64) {
+			bytes := t.sizes[min(current, len(t.sizes)-1)]
+			if t.latency {
+				bytes = 0
+			}
+			o.progress(t.name, bytes, done, total)
+		},
+	}
+}
