@@ -43,9 +43,8 @@ func (call *ServerCall) Method() Method { return call.method.Method }
 func (call *ServerCall) Alloc(n int) ([]byte, error) {
 	call.dropResponse()
 	s := call.conn.server
-	if used := s.respSize.Add(int64(n)); used > s.cfg.MaxResponseBytes {
-		s.respSize.Add(-int64(n))
-		return nil, errResponses(n, used-int64(n), s.cfg.MaxResponseBytes)
+	if err := s.reserve(n); err != nil {
+		return nil, err
 	}
 	b, err := allocBuf(call.conn.sock, n)
 	if err != nil {
@@ -70,9 +69,8 @@ func (call *ServerCall) Gather(parts [][]byte, release func()) error {
 	}
 	call.dropResponse()
 	s := call.conn.server
-	if used := s.respSize.Add(int64(n)); used > s.cfg.MaxResponseBytes {
-		s.respSize.Add(-int64(n))
-		return errResponses(n, used-int64(n), s.cfg.MaxResponseBytes)
+	if err := s.reserve(n); err != nil {
+		return err
 	}
 	call.parts, call.partsLen, call.release = parts, n, release
 	if _, ok := call.conn.sock.(Gatherer); ok {
@@ -107,8 +105,15 @@ func (call *ServerCall) flatten() error {
 	return nil
 }
 
-func errResponses(n int, waiting, limit int64) error {
-	return Errorf(ResourceExhausted, "response of %d bytes, %d bytes wait to be sent and at most %d may: retry later", n, waiting, limit)
+// reserve counts n bytes of a response that will wait to be sent, or refuses them.
+func (s *Server) reserve(n int) error {
+	used := s.respSize.Add(int64(n))
+	if used <= s.cfg.MaxResponseBytes {
+		return nil
+	}
+	s.respSize.Add(-int64(n))
+	return Errorf(ResourceExhausted, "response of %d bytes, %d bytes wait to be sent and at most %d may: retry later",
+		n, used-int64(n), s.cfg.MaxResponseBytes)
 }
 
 func (call *ServerCall) dropResponse() {

@@ -7,8 +7,8 @@ import (
 	"github.com/byteexpress/byteexpress/qp"
 )
 
-// maxSendSGE is how many segments a send request of ours has at most. Every
-// device gives that many; more only makes its queue larger.
+// maxSendSGE is how many segments a send request of ours has at most, if the device
+// gives that many; more only makes its queue larger.
 const maxSendSGE = 30
 
 // PostGather sends head and the parts, one after another, as one message, without
