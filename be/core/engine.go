@@ -175,8 +175,8 @@ func (e *Engine) queue(s *Socket, m *outgoing) {
 		err := ErrClosed
 		if e.err != nil {
 			err = e.err
-		} else if s.state == sockGone && s.told {
-			err = ErrPeerClosed
+		} else if s.err != nil { // who closed it first
+			err = s.err
 		}
 		e.endOutgoing(m, err)
 		return

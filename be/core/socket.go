@@ -25,8 +25,9 @@ type Socket struct {
 	e        *Engine
 	id       uint32
 	state    sockState
-	told     bool // the handler had Closed, or Opened with an error
-	answered bool // ACCEPT or REFUSE came
+	told     bool  // the handler had Closed, or Opened with an error
+	err      error // what Closed was told
+	answered bool  // ACCEPT or REFUSE came
 
 	// Sending.
 	starts, writes link
@@ -181,7 +182,7 @@ func (e *Engine) dropTransfer(in *incoming) {
 
 func (e *Engine) tellClosed(s *Socket, err error) {
 	if !s.told {
-		s.told = true
+		s.told, s.err = true, err
 		e.h.Closed(s, err)
 	}
 }
