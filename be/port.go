@@ -2,6 +2,7 @@ package be
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -27,41 +28,18 @@ func findPath(ctx verbs.Context, cfg *Config) (path, error) {
 	if err != nil {
 		return p, fmt.Errorf("%s: port %d: GID table: %w", ctx.Info().Name, cfg.Port, err)
 	}
-	best := -1
-	for i, g := range gids {
-		if cfg.GIDIndex != nil {
-			if g.Index == *cfg.GIDIndex {
-				p.gid = g
-				return p, nil
-			}
-			continue
+	if cfg.GIDIndex != nil {
+		i := slices.IndexFunc(gids, func(g verbs.GIDEntry) bool { return g.Index == *cfg.GIDIndex })
+		if i < 0 {
+			return p, fmt.Errorf("%s: port %d has no GID at index %d that this process can use: the table has %v", ctx.Info().Name, cfg.Port, *cfg.GIDIndex, gids)
 		}
-		if best < 0 || rank(g) > rank(gids[best]) {
-			best = i
-		}
+		p.gid = gids[i]
+		return p, nil
 	}
-	switch {
-	case cfg.GIDIndex != nil:
-		return p, fmt.Errorf("%s: port %d has no GID at index %d that this process can use: the table has %v", ctx.Info().Name, cfg.Port, *cfg.GIDIndex, gids)
-	case best >= 0:
-		p.gid = gids[best]
-	case p.port.LinkLayer != verbs.LinkInfiniBand:
+	if ranked := verbs.RankGIDs(gids); len(ranked) > 0 {
+		p.gid = ranked[0]
+	} else if p.port.LinkLayer != verbs.LinkInfiniBand {
 		return p, fmt.Errorf("%s: port %d has no GID: give its network interface an address", ctx.Info().Name, cfg.Port)
 	}
 	return p, nil
-}
-
-// rank orders GIDs: RoCE v2 before v1, IPv4 before IPv6, link-local last.
-func rank(g verbs.GIDEntry) int {
-	r := 0
-	if g.Type == verbs.GIDRoCEv2 {
-		r += 4
-	}
-	if !g.GID.IsLinkLocal() {
-		r += 2
-	}
-	if g.GID.IsIPv4() {
-		r++
-	}
-	return r
 }

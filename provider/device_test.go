@@ -26,7 +26,7 @@ func TestDevice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if best := RankGIDs(gids)[0]; best.Type == verbs.GIDRoCEv2 && !best.GID.IsIPv4() {
+	if best := verbs.RankGIDs(gids)[0]; best.Type == verbs.GIDRoCEv2 && !best.GID.IsIPv4() {
 		t.Errorf("best GID is %v of %+v", best, gids)
 	}
 	list, err := List()

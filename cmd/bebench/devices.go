@@ -134,7 +134,7 @@ func askPorts(d *deviceEntry) (err error) {
 
 func rankedGIDs(gids []verbs.GIDEntry) []gidEntry {
 	rank := map[int]int{}
-	for i, g := range provider.RankGIDs(gids) {
+	for i, g := range verbs.RankGIDs(gids) {
 		rank[g.Index] = i + 1
 	}
 	var out []gidEntry

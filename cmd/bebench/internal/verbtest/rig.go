@@ -6,7 +6,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
-	"github.com/byteexpress/byteexpress/provider"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -75,7 +74,7 @@ func chooseGID(gids []verbs.GIDEntry, index int, link verbs.LinkLayer) (verbs.GI
 		}
 		return verbs.GIDEntry{}, errors.Errorf("no GID with index %d: `bebench devices` lists them, choose with -x", index)
 	}
-	if ranked := provider.RankGIDs(gids); len(ranked) > 0 {
+	if ranked := verbs.RankGIDs(gids); len(ranked) > 0 {
 		return ranked[0], nil
 	}
 	if link == verbs.LinkInfiniBand {
