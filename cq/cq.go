@@ -15,12 +15,18 @@ var (
 
 // CQ is a completion queue of any device.
 //
-// Poll and Arm belong to one goroutine at a time (the queue's owner). Wait may
-// run in the owner only. Wake and Close may be called from any goroutine.
+// Poll, Arm, Capacity and Resize belong to one goroutine at a time (the queue's
+// owner). Wait may run in the owner only. Wake and Close may be called from any goroutine.
 type CQ interface {
 	// Capacity is how many completions the queue can hold, at least as many as
 	// were asked for.
 	Capacity() int
+	// Resize makes the queue able to hold at least entries completions, more or
+	// fewer than before; those that wait in it are kept, and it goes on if this
+	// fails. It fails when more than entries wait (EINVAL), and with an error that
+	// wraps verbs.ErrUnsupported on a device that cannot resize. It belongs to the
+	// owner; queue pairs may be at work meanwhile.
+	Resize(entries int) error
 	// Poll moves up to len(dst) completions into dst, oldest first, and says how
 	// many. It never blocks and does not allocate. 0 and nil: nothing there.
 	Poll(dst []Completion) (int, error)

@@ -18,7 +18,8 @@ type QP interface {
 	// (ErrQueueFull, a failed Check, ErrState); those before it are posted. It
 	// does not allocate.
 	PostSend(wrs []SendWR) (n int, err error)
-	// PostRecv posts receives, as PostSend does.
+	// PostRecv posts receives, as PostSend does. A queue pair with a shared receive
+	// queue refuses with ErrSharedRecv.
 	PostRecv(wrs []RecvWR) (n int, err error)
 	// Modify sets the attributes named by mask; see CheckTransition for what each
 	// step needs. Moving to Err flushes everything posted.

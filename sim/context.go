@@ -120,7 +120,7 @@ func (c *Context) createCQ(cfg verbs.CQConfig, sink nic.Sink) (*CQ, error) {
 		return nil, c.dev.err("create", what, err, "")
 	}
 	q := &CQ{ctx: c, signal: make(chan struct{}, 1), closed: make(chan struct{})}
-	q.bytes = roundUp(uint64(cfg.Entries)*cqeSize, page)
+	q.bytes = cqBytes(cfg.Entries)
 	if err := c.dev.lock(q.bytes, "create", what); err != nil {
 		return nil, err
 	}

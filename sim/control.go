@@ -23,6 +23,11 @@ func (d *Device) event(e nic.Event) {
 			v.CQ = c
 			c.ctx.events.put(v)
 		}
+	case e.SRQ != nil:
+		if s, ok := e.SRQ.Owner.(*SRQ); ok {
+			v.SRQ = s
+			s.pd.ctx.events.put(v)
+		}
 	default:
 		d.mu.Lock()
 		all := slices.Clone(d.contexts)

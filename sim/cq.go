@@ -26,6 +26,35 @@ type CQ struct {
 // Capacity is how many completions the queue can hold.
 func (c *CQ) Capacity() int { return c.core.Capacity() }
 
+// Resize changes how many completions the queue can hold.
+func (c *CQ) Resize(entries int) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d := c.ctx.dev
+	const op = "resize completion queue"
+	what := fmt.Sprintf("to %d entries", entries)
+	if err := c.err(); err != nil {
+		return d.err(op, what, err, "")
+	}
+	if err := d.attr.CheckCQ(verbs.CQConfig{Entries: entries}); err != nil {
+		return d.err(op, what, err, "")
+	}
+	bytes := cqBytes(entries)
+	if err := d.lock(bytes, op, what); err != nil {
+		return err
+	}
+	d.node.mu.Lock()
+	err := c.core.Resize(entries)
+	d.node.mu.Unlock()
+	if err != nil {
+		d.unlock(bytes)
+		return d.err(op, what, err, "poll first")
+	}
+	d.unlock(c.bytes)
+	c.bytes = bytes
+	return nil
+}
+
 // Poll moves completions into dst. What was added before an overflow or the loss
 // of the device is still delivered.
 func (c *CQ) Poll(dst []cq.Completion) (int, error) {

@@ -55,7 +55,8 @@ const (
 func DefaultAttr() verbs.DeviceAttr {
 	return verbs.DeviceAttr{
 		FirmwareVersion: "sim", VendorID: vendorID, MaxQP: 65536, MaxQPWR: 16384, MaxSGE: 32, MaxInline: 512, MaxCQ: 65536, MaxCQE: 1 << 20,
-		MaxMR: 1 << 16, MaxMRSize: 1 << 40, MaxPD: 65536, MaxReads: 128, MaxDestReads: 128, Atomics: true, CompVectors: 64,
+		MaxMR: 1 << 16, MaxMRSize: 1 << 40, MaxPD: 65536,
+		MaxSRQ: 65536, MaxSRQWR: 16384, MaxSRQSGE: 32, MaxReads: 128, MaxDestReads: 128, Atomics: true, CompVectors: 64,
 		PageSizes: 1<<12 | 1<<21 | 1<<30,
 	}
 }
@@ -82,6 +83,7 @@ type Device struct {
 	locked   uint64 // bytes
 	pds      int
 	cqs      int
+	srqs     int
 }
 
 func newDevice(f *Fabric, name string, number uint32, cfg DeviceConfig) (*Device, error) {
@@ -113,7 +115,7 @@ func limits(a verbs.DeviceAttr) verbs.DeviceAttr {
 	for _, p := range []struct{ have, def *int }{
 		{&a.MaxQP, &d.MaxQP}, {&a.MaxQPWR, &d.MaxQPWR}, {&a.MaxSGE, &d.MaxSGE}, {&a.MaxInline, &d.MaxInline}, {&a.MaxCQ, &d.MaxCQ},
 		{&a.MaxCQE, &d.MaxCQE}, {&a.MaxMR, &d.MaxMR}, {&a.MaxPD, &d.MaxPD}, {&a.MaxReads, &d.MaxReads}, {&a.MaxDestReads, &d.MaxDestReads},
-		{&a.CompVectors, &d.CompVectors},
+		{&a.CompVectors, &d.CompVectors}, {&a.MaxSRQ, &d.MaxSRQ}, {&a.MaxSRQWR, &d.MaxSRQWR}, {&a.MaxSRQSGE, &d.MaxSRQSGE},
 	} {
 		if *p.have == 0 {
 			*p.have = *p.def

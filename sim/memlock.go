@@ -12,6 +12,9 @@ const (
 
 func roundUp(n, to uint64) uint64 { return (n + to - 1) / to * to }
 
+// cqBytes is the memory of a completion queue.
+func cqBytes(entries int) uint64 { return roundUp(uint64(entries)*cqeSize, page) }
+
 // lock takes bytes from the device's limit on locked memory.
 func (d *Device) lock(bytes uint64, op, object string) error {
 	limit := d.memlock.Load()

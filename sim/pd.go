@@ -22,6 +22,7 @@ type PD struct {
 	closed  bool
 	regions map[mr.LKey]*nic.Region
 	qps     int
+	srqs    int
 }
 
 func (p *PD) check(op, object string) error {
@@ -117,9 +118,17 @@ func (p *PD) CreateQP(cfg verbs.QPConfig) (qp.QP, error) {
 	if !ok1 || !ok2 || send.ctx != p.ctx || recv.ctx != p.ctx {
 		return nil, d.err(op, what, fmt.Errorf("%w: the completion queues belong to another context", syscall.EINVAL), "")
 	}
+	var srq *nic.SRQ
+	if cfg.SRQ != nil {
+		s, ok := cfg.SRQ.(*SRQ)
+		if !ok || s.pd != p {
+			return nil, d.err(op, what, fmt.Errorf("%w: the shared receive queue belongs to another protection domain", syscall.EINVAL), "")
+		}
+		srq = s.core
+	}
 	q := &QP{pd: p, maxMessage: 1 << 31}
 	d.node.mu.Lock()
-	core, err := d.node.nic.CreateQP(&p.core, send.core, recv.core, cfg.Caps, cfg.SigAll)
+	core, err := d.node.nic.CreateQP(&p.core, send.core, recv.core, srq, cfg.Caps, cfg.SigAll)
 	if err == nil {
 		q.core = core
 		core.Owner = q
@@ -144,8 +153,8 @@ func (p *PD) Close() error {
 		p.mu.Unlock()
 		return nil
 	}
-	if len(p.regions)+p.qps > 0 {
-		err := fmt.Errorf("%w: %d memory regions and %d queue pairs are open", syscall.EBUSY, len(p.regions), p.qps)
+	if len(p.regions)+p.qps+p.srqs > 0 {
+		err := fmt.Errorf("%w: %d memory regions, %d queue pairs and %d shared receive queues are open", syscall.EBUSY, len(p.regions), p.qps, p.srqs)
 		p.mu.Unlock()
 		return p.ctx.dev.err("close protection domain", "", err, "close them first")
 	}

@@ -23,6 +23,9 @@ func (a *DeviceAttr) CheckQP(c QPConfig) error {
 	if c.SendCQ == nil || c.RecvCQ == nil {
 		return fmt.Errorf("%w: a queue pair needs a send and a receive CQ", ErrLimit)
 	}
+	if c.SRQ != nil {
+		c.Caps.RecvWR, c.Caps.RecvSGE = 0, 0
+	}
 	for _, l := range []struct {
 		what     string
 		n, limit int
@@ -40,6 +43,18 @@ func (a *DeviceAttr) CheckQP(c QPConfig) error {
 		return within("inline bytes", c.Caps.Inline, 0, a.MaxInline)
 	}
 	return within("inline bytes", c.Caps.Inline, 0, 1<<16)
+}
+
+// CheckSRQ reports whether a device with these limits can make such a shared
+// receive queue.
+func (a *DeviceAttr) CheckSRQ(c SRQConfig) error {
+	if a.MaxSRQ == 0 {
+		return &UnsupportedError{Feature: "shared receive queues", Missing: "the device"}
+	}
+	if err := within("shared receive requests", c.Caps.RecvWR, 1, a.MaxSRQWR); err != nil {
+		return err
+	}
+	return within("segments a shared receive request", c.Caps.RecvSGE, 0, a.MaxSRQSGE)
 }
 
 // CheckMR reports whether a device with these limits can register such memory.

@@ -52,7 +52,10 @@ type PD interface {
 	mr.Registrar
 	// CreateQP makes a reliable-connection queue pair in state RESET.
 	CreateQP(QPConfig) (qp.QP, error)
-	// Close gives the domain back. It fails while regions or queue pairs exist.
+	// CreateSRQ makes a shared receive queue for queue pairs of this domain.
+	CreateSRQ(SRQConfig) (qp.SRQ, error)
+	// Close gives the domain back. It fails while regions, queue pairs or shared
+	// receive queues exist.
 	Close() error
 }
 
@@ -69,6 +72,14 @@ type QPConfig struct {
 	RecvCQ cq.CQ
 	Caps   qp.Caps
 	SigAll bool // every send request is signaled
+	// SRQ, of the same PD, gives the receives; the queue pair then has no receive
+	// queue, and Caps.RecvWR and RecvSGE do not count. Nil: a queue of its own.
+	SRQ qp.SRQ
+}
+
+// SRQConfig asks for a shared receive queue.
+type SRQConfig struct {
+	Caps qp.SRQCaps
 }
 
 // DeviceAttr holds a device's limits.
@@ -86,6 +97,9 @@ type DeviceAttr struct {
 	MaxMR           int
 	MaxMRSize       uint64 // bytes a region
 	MaxPD           int
+	MaxSRQ          int  // 0: no shared receive queues
+	MaxSRQWR        int  // requests a shared receive queue
+	MaxSRQSGE       int  // segments a request of it
 	MaxReads        int  // READs and atomics a queue pair may have outstanding
 	MaxDestReads    int  // and may serve at a time
 	Atomics         bool // compare-and-swap and fetch-and-add work

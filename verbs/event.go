@@ -11,8 +11,8 @@ import (
 type EventType uint8
 
 // The events of enum ib_event_type, by their standard names. A device reports
-// those of the objects that it has: shared receive queues, path migration and
-// subnet management are not used by this module.
+// those of the objects that it has: path migration and subnet management are not
+// used by this module.
 const (
 	EventCQError          EventType = 0
 	EventQPFatal          EventType = 1
@@ -56,6 +56,7 @@ type Event struct {
 	Port int    // port events
 	QP   qp.Num // queue pair events
 	CQ   cq.CQ  // EventCQError
+	SRQ  qp.SRQ // EventSRQLimit, EventSRQError
 }
 
 // String names the event and its object.

@@ -91,6 +91,11 @@ func (q *completionQueue) release() error {
 // Capacity is how many completions the queue can hold.
 func (q *completionQueue) Capacity() int { return int(q.ring.mask) }
 
+// Resize changes how many completions the queue can hold: not yet.
+func (q *completionQueue) Resize(entries int) error {
+	return q.ctx.Fail("resize completion queue", "", &verbs.UnsupportedError{Feature: "resizing completion queues", Missing: "this provider"}, "")
+}
+
 // Poll moves completions into dst.
 func (q *completionQueue) Poll(dst []cq.Completion) (int, error) {
 	q.mu.Lock()

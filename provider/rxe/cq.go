@@ -76,6 +76,11 @@ func (c *devContext) mapQueue(op string, info []byte, minElem int) (*queue, erro
 // Capacity is how many completions the queue can hold.
 func (q *completionQueue) Capacity() int { return q.q.mask.Capacity() }
 
+// Resize changes how many completions the queue can hold: not yet.
+func (q *completionQueue) Resize(entries int) error {
+	return q.ctx.Fail("resize completion queue", "", &verbs.UnsupportedError{Feature: "resizing completion queues", Missing: "this provider"}, "")
+}
+
 // Poll moves completions into dst.
 func (q *completionQueue) Poll(dst []cq.Completion) (int, error) {
 	q.mu.Lock()

@@ -22,3 +22,8 @@ func (d *domain) CreateQP(cfg verbs.QPConfig) (qp.QP, error) {
 	}
 	return newQP(d, send, recv, cfg)
 }
+
+// CreateSRQ makes a shared receive queue: not yet.
+func (d *domain) CreateSRQ(verbs.SRQConfig) (qp.SRQ, error) {
+	return nil, d.ctx.Fail("create shared receive queue", "", &verbs.UnsupportedError{Feature: "shared receive queues", Missing: "this provider"}, "")
+}

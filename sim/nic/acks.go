@@ -253,4 +253,8 @@ func (n *NIC) flush(q *QP) {
 		}
 		n.completeRecv(q, cq.Completion{Status: st, Opcode: cq.Recv}, false)
 	}
+	if q.srq != nil && !q.lastTold {
+		q.lastTold = true
+		n.qpEvent(q, verbs.EventLastWQEReached)
+	}
 }

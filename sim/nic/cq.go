@@ -1,7 +1,9 @@
 package nic
 
 import (
+	"fmt"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/qp"
@@ -85,6 +87,26 @@ func ringSize(n int) int {
 
 // Capacity is how many completions the queue can hold.
 func (c *CQ) Capacity() int { return c.cap }
+
+// Resize gives the queue room for entries completions. The caller is the queue's
+// owner and has the NIC to itself.
+func (c *CQ) Resize(entries int) error {
+	if c.sink != nil {
+		c.cap = entries
+		return nil
+	}
+	head, tail := index(c.head.Load()), index(c.tail.Load())
+	if waiting := int(tail - head); waiting > entries {
+		return fmt.Errorf("%w: %d completions wait in the queue", syscall.EINVAL, waiting)
+	}
+	size := ringSize(entries)
+	ring, mask := make([]entry, size), index(size-1)
+	for i := head; i != tail; i++ {
+		ring[i&mask] = c.ring[i&c.mask]
+	}
+	c.ring, c.mask, c.cap = ring, mask, entries
+	return nil
+}
 
 // Users is the number of queue-pair ends that complete here.
 func (c *CQ) Users() int { return c.users }

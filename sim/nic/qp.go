@@ -23,6 +23,7 @@ type QP struct {
 	recvCQ *CQ
 	sq     sendQueue
 	rq     recvQueue
+	srq    *SRQ // rq then holds only the receive that was taken last
 
 	soft   atomic.Uint32 // qp.State as the application knows it
 	life   atomic.Uint32 // counts resets: tells completions of an earlier life
@@ -49,15 +50,21 @@ type QP struct {
 	responder
 }
 
-// CreateQP makes a queue pair in state RESET. The capacities were checked
-// against the device's limits.
-func (n *NIC) CreateQP(pd *PD, sendCQ, recvCQ *CQ, caps qp.Caps, sigAll bool) (*QP, error) {
+// CreateQP makes a queue pair in state RESET; srq may be nil. The capacities were
+// checked against the device's limits.
+func (n *NIC) CreateQP(pd *PD, sendCQ, recvCQ *CQ, srq *SRQ, caps qp.Caps, sigAll bool) (*QP, error) {
 	if len(n.qps) >= n.cfg.Attr.MaxQP {
 		return nil, verbs.ErrLimit
 	}
-	q := &QP{nic: n, pd: pd, caps: caps, sigAll: sigAll, sendCQ: sendCQ, recvCQ: recvCQ, timerAt: -1}
+	q := &QP{nic: n, pd: pd, caps: caps, sigAll: sigAll, sendCQ: sendCQ, recvCQ: recvCQ, srq: srq, timerAt: -1}
 	q.sq.init(&caps)
-	q.rq.init(&caps)
+	if srq != nil {
+		srq.users++
+		q.caps.RecvWR, q.caps.RecvSGE = 0, 0
+		q.rq.init(&qp.Caps{RecvWR: 1, RecvSGE: srq.caps.RecvSGE})
+	} else {
+		q.rq.init(&caps)
+	}
 	q.newLife()
 	q.num = n.newNum()
 	n.qps[q.num] = q
@@ -85,6 +92,9 @@ func (n *NIC) DestroyQP(q *QP) {
 	n.timers.remove(q)
 	delete(n.qps, q.num)
 	q.newLife()
+	if q.srq != nil {
+		q.srq.users--
+	}
 	for _, c := range []*CQ{q.sendCQ, q.recvCQ} {
 		c.users--
 		i := slices.Index(c.qps, q)

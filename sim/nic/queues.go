@@ -152,17 +152,30 @@ func (r *recvQueue) init(c *qp.Caps) {
 
 func (r *recvQueue) at(i index) *recvWQE { return &r.wqes[i&r.mask] }
 
+// segments is the room for the segments of request i.
+func (r *recvQueue) segments(i index) []qp.SGE {
+	at := int(i&r.mask) * r.nsge
+	return r.sges[at : at+r.nsge]
+}
+
 // PostRecv copies requests into the receive ring, as qp.QP.PostRecv. The driver
 // rings the doorbell only if NeedsRecvBell says so.
 func (q *QP) PostRecv(wrs []qp.RecvWR) (n int, err error) {
-	r := &q.rq
+	if q.srq != nil {
+		return 0, qp.ErrSharedRecv
+	}
 	if q.State() == qp.Reset {
 		return 0, qp.ErrState
 	}
+	return q.rq.post(wrs, &q.caps)
+}
+
+// post copies requests into the ring as far as they pass their check and fit.
+func (r *recvQueue) post(wrs []qp.RecvWR, caps *qp.Caps) (n int, err error) {
 	head, room := r.posted(), r.room()
 	for n < len(wrs) {
 		wr := &wrs[n]
-		if err = wr.Check(&q.caps); err != nil {
+		if err = wr.Check(caps); err != nil {
 			break
 		}
 		if n == room {

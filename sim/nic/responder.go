@@ -29,6 +29,8 @@ type responder struct {
 	pending   []answer // READs and atomics to be answered, oldest first
 	replay    []answer // atomics answered lately, to be answered alike if asked again
 	recvCause cq.Status
+
+	lastTold bool // LAST_WQE_REACHED was sent: the queue pair takes no receive any more
 }
 
 // answer is a READ or atomic that is answered.
@@ -153,7 +155,7 @@ func (n *NIC) takeSend(q *QP, p *Packet, f opFlag) {
 // nextRecv makes sure that the oldest receive is there for the message, or owes
 // the peer an RNR NAK.
 func (n *NIC) nextRecv(q *QP) bool {
-	if q.rq.una != q.rq.posted() {
+	if q.rq.una != q.rq.posted() || q.srq != nil && n.take(q) {
 		return true
 	}
 	n.stats.RNRNaksSent++
@@ -163,10 +165,9 @@ func (n *NIC) nextRecv(q *QP) bool {
 
 // resolveRecv looks up the memory of the oldest receive.
 func (n *NIC) resolveRecv(q *QP) bool {
-	r := &q.rq
-	i := int(r.una & r.mask)
-	q.segs, q.recvLen = q.segs[:0], r.wqes[i].length
-	for _, g := range r.sges[i*r.nsge : i*r.nsge+int(r.wqes[i].nsge)] {
+	w := q.rq.at(q.rq.una)
+	q.segs, q.recvLen = q.segs[:0], w.length
+	for _, g := range q.rq.segments(q.rq.una)[:w.nsge] {
 		if g.Length == 0 {
 			continue
 		}

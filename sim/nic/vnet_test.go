@@ -233,7 +233,7 @@ func (v *vnet) end(h *vhost, size, cqe int) *vend {
 }
 
 func (e *vend) newQP(c qp.Caps, recv *CQ) *QP {
-	q, err := e.h.nic.CreateQP(e.pd, e.cq, recv, c, false)
+	q, err := e.h.nic.CreateQP(e.pd, e.cq, recv, nil, c, false)
 	if err != nil {
 		e.h.net.t.Fatal(err)
 	}

@@ -79,6 +79,9 @@ func Queues[CQ CompletionQueue](d *PD, cfg verbs.QPConfig) (send, recv CQ, err e
 	if err := d.ctx.Limits.CheckQP(cfg); err != nil {
 		return send, recv, d.ctx.Fail(op, "", err, "")
 	}
+	if cfg.SRQ != nil {
+		return send, recv, d.ctx.Fail(op, "", &verbs.UnsupportedError{Feature: "shared receive queues", Missing: "this provider"}, "")
+	}
 	send, ok1 := cfg.SendCQ.(CQ)
 	recv, ok2 := cfg.RecvCQ.(CQ)
 	if !ok1 || !ok2 || send.Context() != d.ctx || recv.Context() != d.ctx {
