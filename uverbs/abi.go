@@ -121,11 +121,18 @@ const (
 	netlinkRDMA       = 20 // NETLINK_RDMA
 	nlClientNLDev     = 5  // RDMA_NL_NLDEV
 	nlGet             = 1  // RDMA_NLDEV_CMD_GET
+	nlSysGet          = 6  // RDMA_NLDEV_CMD_SYS_GET
 	nlGetChardev      = 15 // RDMA_NLDEV_CMD_GET_CHARDEV
 	nlAttrDevIndex    = 1  // RDMA_NLDEV_ATTR_DEV_INDEX
 	nlAttrDevName     = 2  // RDMA_NLDEV_ATTR_DEV_NAME
+	nlAttrPortIndex   = 3  // RDMA_NLDEV_ATTR_PORT_INDEX
+	nlAttrNodeGUID    = 6  // RDMA_NLDEV_ATTR_NODE_GUID
+	nlAttrNodeType    = 14 // RDMA_NLDEV_ATTR_DEV_NODE_TYPE
+	nlAttrNetNSMode   = 66 // RDMA_NLDEV_SYS_ATTR_NETNS_MODE
 	nlAttrChardevType = 69 // RDMA_NLDEV_ATTR_CHARDEV_TYPE
+	nlAttrChardevName = 70 // RDMA_NLDEV_ATTR_CHARDEV_NAME
 	nlAttrChardevABI  = 71 // RDMA_NLDEV_ATTR_CHARDEV_ABI
+	nlAttrChardev     = 72 // RDMA_NLDEV_ATTR_CHARDEV
 	nlAttrDriverID    = 73 // RDMA_NLDEV_ATTR_UVERBS_DRIVER_ID
 )
 

@@ -3,6 +3,7 @@
 package uverbs
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,12 +19,13 @@ import (
 // Devices lists the RDMA devices of the kernel by name, those that cannot be
 // opened with the reason in Err. A machine without any has an empty list.
 //
-// It reads sysfs, and asks RDMA netlink for the drivers' ids where that answers.
-// It does not open device nodes; [Device.Probe] does.
+// It asks RDMA netlink and reads sysfs. Either alone is enough; a device about whose
+// node they disagree has that as its Err. It does not open device nodes;
+// [Device.Probe] does.
 func (s *System) Devices() ([]Device, error) {
-	ids := s.driverIDs() // first: the question makes the kernel load ib_uverbs
+	told := s.netlinkDevices() // first: the question makes the kernel load ib_uverbs
 	names, err := list(s.class("infiniband"))
-	if err != nil {
+	if err != nil && len(told) == 0 {
 		return nil, &verbs.OpError{Op: "list RDMA devices", Device: "sysfs", Err: err, Remedy: "mount sysfs on " + s.sysRoot()}
 	}
 	nodes, _ := list(s.class("infiniband_verbs"))
@@ -33,10 +35,15 @@ func (s *System) Devices() ([]Device, error) {
 			byName[s.read("infiniband_verbs", n, "ibdev")] = n
 		}
 	}
+	for name := range told {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
 	abiErr := s.checkABI()
 	var devs []Device
 	for _, name := range names {
-		d := s.device(name, byName[name], ids[name])
+		d := s.device(name, byName[name], told[name])
 		if d.Err == nil {
 			d.Err = abiErr
 		}
@@ -94,13 +101,16 @@ func (s *System) checkABI() error {
 	return &verbs.UnsupportedError{Feature: fmt.Sprintf("verbs ABI version %d", abiVersion), Missing: "the kernel, which has version " + v}
 }
 
+// device puts together what sysfs and netlink tell of a device.
 func (s *System) device(name, node string, nl nlDevice) Device {
 	d := Device{Name: name, Node: node, Driver: nl.driver, Index: nl.index, NetDev: s.read("infiniband", name, "parent")}
 	first, _, _ := strings.Cut(s.read("infiniband", name, "node_type"), ":")
 	d.NodeType, _ = strconv.Atoi(first)
+	d.NodeType = cmp.Or(d.NodeType, nl.nodeType)
 	d.NodeGUID, _ = strconv.ParseUint(strings.ReplaceAll(s.read("infiniband", name, "node_guid"), ":", ""), 16, 64)
+	d.NodeGUID = cmp.Or(d.NodeGUID, nl.nodeGUID)
 	ports, _ := list(s.class("infiniband", name, "ports"))
-	d.Ports = len(ports)
+	d.Ports = cmp.Or(len(ports), nl.ports)
 	if link, err := os.Readlink(s.class("infiniband", name, "device", "driver")); err == nil {
 		d.Kernel = filepath.Base(link)
 	}
@@ -111,21 +121,33 @@ func (s *System) device(name, node string, nl nlDevice) Device {
 	if d.Kernel == "" {
 		d.Kernel = d.Driver.String()
 	}
-	if node == "" {
-		d.Err = &verbs.OpError{Op: "find device node", Device: name, Err: unix.ENOENT, Remedy: "load the kernel module ib_uverbs"}
-		return d
-	}
-	d.Path = filepath.Join(s.devRoot(), "infiniband", node)
-	d.ABI, _ = strconv.Atoi(s.read("infiniband_verbs", node, "abi_version"))
-	dev := s.read("infiniband_verbs", node, "dev")
-	if n, err := fmt.Sscanf(dev, "%d:%d", &d.Major, &d.Minor); n != 2 || err != nil {
-		d.Err = &verbs.OpError{Op: "read device number", Device: name, Object: node, Err: fmt.Errorf("sysfs says %q, not major:minor", dev)}
-		return d
-	}
-	if _, err := os.Stat(d.Path); err != nil {
-		d.Err = openError(d, err)
-	}
+	d.Err = s.findNode(&d, nl.chardev)
 	return d
+}
+
+// findNode fills in the device's node, and says why it cannot be opened.
+func (s *System) findNode(d *Device, nl chardev) error {
+	dev := s.read("infiniband_verbs", d.Node, "dev")
+	switch {
+	case d.Node == "" && nl.node == "":
+		return &verbs.OpError{Op: "find device node", Device: d.Name, Err: unix.ENOENT, Remedy: "load the kernel module ib_uverbs"}
+	case d.Node == "" || dev == "":
+		d.Node, d.ABI, d.Major, d.Minor = nl.node, nl.abi, nl.major, nl.minor
+	default:
+		d.ABI, _ = strconv.Atoi(s.read("infiniband_verbs", d.Node, "abi_version"))
+		if n, err := fmt.Sscanf(dev, "%d:%d", &d.Major, &d.Minor); n != 2 || err != nil {
+			return &verbs.OpError{Op: "read device number", Device: d.Name, Object: d.Node, Err: fmt.Errorf("sysfs says %q, not major:minor", dev)}
+		}
+		if nl.node != "" && (nl.node != d.Node || nl.major != d.Major || nl.minor != d.Minor) {
+			return &verbs.OpError{Op: "find device node", Device: d.Name, Remedy: "list the devices again: it came back while they were listed",
+				Err: fmt.Errorf("sysfs says %s, %d:%d, netlink says %s, %d:%d", d.Node, d.Major, d.Minor, nl.node, nl.major, nl.minor)}
+		}
+	}
+	d.Path = filepath.Join(s.devRoot(), "infiniband", d.Node)
+	if _, err := os.Stat(d.Path); err != nil {
+		return openError(*d, err)
+	}
+	return nil
 }
 
 // pciDrivers maps the bus driver of a device to the verbs driver it comes with.

@@ -73,7 +73,8 @@ const (
 
 // struct ib_uverbs_query_port_resp_ex (rdma/ib_user_ioctl_verbs.h).
 const (
-	portRespSize = 48 // ib_uverbs_query_port_resp_ex
+	portRespSize                = 48 // ib_uverbs_query_port_resp_ex
+	portRespReserved abi.Struct = 42 // ib_uverbs_query_port_resp_ex.reserved
 )
 
 // struct ib_uverbs_query_port_resp (rdma/ib_user_verbs.h).

@@ -16,44 +16,95 @@ import (
 
 const nlHeader = 16 // struct nlmsghdr
 
-// nlDevice is what netlink tells of a device.
+// nlDevice is what netlink tells of a device; a zero field, what it does not.
 type nlDevice struct {
-	driver DriverID
-	index  uint32
+	name     string
+	index    uint32
+	ports    int
+	nodeType int
+	nodeGUID uint64
+	driver   DriverID
+	chardev
+}
+
+// chardev is a device node of the RDMA subsystem.
+type chardev struct {
+	node         string // "uverbs0"
+	abi          int
+	major, minor uint32
 }
 
 var errNetlink = errors.New("malformed netlink message")
 
-// driverIDs asks which driver and which number of the kernel's each device has. It is
-// empty when netlink does not answer: old kernels, or a system without RDMA.
-func (s *System) driverIDs() map[string]nlDevice {
-	ids := map[string]nlDevice{}
+// netlinkDevices asks for all devices, by name. It is empty when netlink does not
+// answer: old kernels, or a system without RDMA.
+func (s *System) netlinkDevices() map[string]nlDevice {
+	devs := map[string]nlDevice{}
 	ask, done := s.netlink()
 	defer done()
 	if ask == nil {
-		return ids
+		return devs
 	}
 	msgs, err := ask(nlRequest(nlGet, unix.NLM_F_REQUEST|unix.NLM_F_DUMP))
 	if err != nil {
-		return ids
+		return devs
 	}
 	for _, m := range msgs {
-		dev, err := nlAttrs(m)
-		if err != nil || len(dev[nlAttrDevIndex]) != 4 || len(dev[nlAttrDevName]) == 0 {
+		a, err := nlAttrs(m)
+		if err != nil || len(a[nlAttrDevIndex]) != 4 || len(a[nlAttrDevName]) == 0 {
 			continue
 		}
-		reply, err := ask(nlRequest(nlGetChardev, unix.NLM_F_REQUEST,
-			nlAttr(nlAttrDevIndex, dev[nlAttrDevIndex]), nlAttr(nlAttrChardevType, []byte("uverbs\x00"))))
-		if err != nil || len(reply) == 0 {
-			continue
+		d := nlDevice{
+			name: nlString(a[nlAttrDevName]), index: uint32(nlNumber(a[nlAttrDevIndex])), ports: int(nlNumber(a[nlAttrPortIndex])),
+			nodeType: int(nlNumber(a[nlAttrNodeType])), nodeGUID: nlNumber(a[nlAttrNodeGUID]),
 		}
-		if a, err := nlAttrs(reply[0]); err == nil && len(a[nlAttrDriverID]) == 4 {
-			ids[strings.TrimRight(string(dev[nlAttrDevName]), "\x00")] = nlDevice{
-				driver: DriverID(binary.NativeEndian.Uint32(a[nlAttrDriverID])), index: binary.NativeEndian.Uint32(dev[nlAttrDevIndex]),
-			}
+		reply, err := askOne(ask, nlRequest(nlGetChardev, unix.NLM_F_REQUEST,
+			nlAttr(nlAttrDevIndex, a[nlAttrDevIndex]), nlAttr(nlAttrChardevType, []byte("uverbs\x00"))))
+		if err == nil {
+			d.driver, d.chardev = DriverID(nlNumber(reply[nlAttrDriverID])), nlChardev(reply)
 		}
+		devs[d.name] = d
 	}
-	return ids
+	return devs
+}
+
+// askOne makes a request that has one message as answer, and gives its attributes.
+func askOne(ask func([]byte) ([][]byte, error), request []byte) (map[uint16][]byte, error) {
+	msgs, err := ask(request)
+	if err != nil {
+		return nil, err
+	}
+	if len(msgs) == 0 {
+		return nil, errNetlink
+	}
+	return nlAttrs(msgs[0])
+}
+
+// nlChardev reads the attributes of a device node. The kernel packs the number as
+// new_encode_dev (linux/kdev_t.h).
+func nlChardev(a map[uint16][]byte) chardev {
+	v := nlNumber(a[nlAttrChardev])
+	return chardev{
+		node: nlString(a[nlAttrChardevName]), abi: int(uint32(nlNumber(a[nlAttrChardevABI]))),
+		major: uint32(v & 0xfff00 >> 8), minor: uint32(v&0xff | v>>12&0xfff00),
+	}
+}
+
+func nlString(b []byte) string { return strings.TrimRight(string(b), "\x00") }
+
+// nlNumber reads an attribute of 1, 2, 4 or 8 bytes; any other is 0.
+func nlNumber(b []byte) uint64 {
+	switch len(b) {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(binary.NativeEndian.Uint16(b))
+	case 4:
+		return uint64(binary.NativeEndian.Uint32(b))
+	case 8:
+		return binary.NativeEndian.Uint64(b)
+	}
+	return 0
 }
 
 func nlRequest(cmd, flags uint16, attrs ...[]byte) []byte {

@@ -3,6 +3,7 @@
 package uverbs
 
 import (
+	"net"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -26,6 +27,9 @@ type System struct {
 	// Netlink answers one RDMA netlink request with the messages of the reply;
 	// nil is the kernel's, or none when SysRoot is set.
 	Netlink func(request []byte) ([][]byte, error)
+	// Interfaces gives the names of this network namespace's interfaces by index,
+	// or an error if they cannot be listed; nil is the kernel's.
+	Interfaces func() (map[int]string, error)
 }
 
 func (s *System) sysRoot() string {
@@ -90,6 +94,27 @@ func (s *System) netlink() (ask func([]byte) ([][]byte, error), done func()) {
 		return nil, func() {}
 	}
 	return conn.ask, conn.close
+}
+
+// interfaces gives the names of this namespace's network interfaces by index, nil
+// if they cannot be listed.
+func (s *System) interfaces() map[int]string {
+	if s.Interfaces != nil {
+		names, err := s.Interfaces()
+		if err != nil {
+			return nil
+		}
+		return names
+	}
+	list, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	names := make(map[int]string, len(list))
+	for _, i := range list {
+		names[i.Index] = i.Name
+	}
+	return names
 }
 
 // kernelRelease is the running kernel, as "kernel 6.1.0-50-amd64".

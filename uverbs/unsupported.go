@@ -15,5 +15,21 @@ type System struct {
 
 // Devices returns a [verbs.UnsupportedError].
 func (s *System) Devices() ([]Device, error) {
-	return nil, &verbs.UnsupportedError{Feature: "RDMA devices of the kernel", Missing: runtime.GOOS, Since: "linux 5.10"}
+	return nil, unsupported()
+}
+
+// Details has nothing.
+func (s *System) Details(Device) Details { return Details{NUMANode: -1} }
+
+// GIDs returns a [verbs.UnsupportedError].
+func (s *System) GIDs(string, int) ([]SeenGID, error) { return nil, unsupported() }
+
+// NetNSMode is not known.
+func (s *System) NetNSMode() string { return "" }
+
+// CMNode returns a [verbs.UnsupportedError].
+func (s *System) CMNode() (Node, error) { return Node{}, unsupported() }
+
+func unsupported() error {
+	return &verbs.UnsupportedError{Feature: "RDMA devices of the kernel", Missing: runtime.GOOS, Since: "linux 5.10"}
 }
