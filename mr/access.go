@@ -21,6 +21,9 @@ const (
 	RemoteRead Access = 1 << 2
 	// RemoteAtomic lets a peer run atomics on the region. It requires LocalWrite.
 	RemoteAtomic Access = 1 << 3
+	// WindowBind lets memory windows be bound to the region. It requires LocalWrite
+	// when a window is to grant RemoteWrite or RemoteAtomic.
+	WindowBind Access = 1 << 4
 	// OnDemand asks for on-demand paging instead of pinned pages.
 	OnDemand Access = 1 << 6
 	// HugeTLB hints that the region is backed by huge pages.
@@ -44,6 +47,7 @@ var accessNames = []struct {
 	{RemoteWrite, "remote-write"},
 	{RemoteRead, "remote-read"},
 	{RemoteAtomic, "remote-atomic"},
+	{WindowBind, "window-bind"},
 	{OnDemand, "on-demand"},
 	{HugeTLB, "huge-tlb"},
 	{RelaxedOrdering, "relaxed-ordering"},

@@ -16,14 +16,18 @@ func TestConstants(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, d := range cconst.Diff(map[string]uint64{
-		"IB_UVERBS_ACCESS_LOCAL_WRITE":      uint64(LocalWrite),
-		"IB_UVERBS_ACCESS_REMOTE_WRITE":     uint64(RemoteWrite),
-		"IB_UVERBS_ACCESS_REMOTE_READ":      uint64(RemoteRead),
-		"IB_UVERBS_ACCESS_REMOTE_ATOMIC":    uint64(RemoteAtomic),
-		"IB_UVERBS_ACCESS_ON_DEMAND":        uint64(OnDemand),
-		"IB_UVERBS_ACCESS_HUGETLB":          uint64(HugeTLB),
-		"IB_UVERBS_ACCESS_RELAXED_ORDERING": uint64(RelaxedOrdering),
-		"IB_UVERBS_ACCESS_OPTIONAL_RANGE":   uint64(OptionalRange),
+		"IB_UVERBS_ACCESS_LOCAL_WRITE":                 uint64(LocalWrite),
+		"IB_UVERBS_ACCESS_REMOTE_WRITE":                uint64(RemoteWrite),
+		"IB_UVERBS_ACCESS_REMOTE_READ":                 uint64(RemoteRead),
+		"IB_UVERBS_ACCESS_REMOTE_ATOMIC":               uint64(RemoteAtomic),
+		"IB_UVERBS_ACCESS_MW_BIND":                     uint64(WindowBind),
+		"IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH":          uint64(Prefetch),
+		"IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_WRITE":    uint64(PrefetchWrite),
+		"IB_UVERBS_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT": uint64(PrefetchNoFault),
+		"IB_UVERBS_ACCESS_ON_DEMAND":                   uint64(OnDemand),
+		"IB_UVERBS_ACCESS_HUGETLB":                     uint64(HugeTLB),
+		"IB_UVERBS_ACCESS_RELAXED_ORDERING":            uint64(RelaxedOrdering),
+		"IB_UVERBS_ACCESS_OPTIONAL_RANGE":              uint64(OptionalRange),
 	}, want) {
 		t.Error(d)
 	}
@@ -37,7 +41,8 @@ func TestAccessString(t *testing.T) {
 		RemoteAtomic | OnDemand | HugeTLB | RemoteWrite: "remote-write|remote-atomic|on-demand|huge-tlb",
 		RelaxedOrdering:    "relaxed-ordering",
 		LocalWrite | 1<<31: "local-write|0x80000000",
-		1 << 4:             "0x10",
+		1 << 5:             "0x20",
+		WindowBind:         "window-bind",
 	} {
 		if got := a.String(); got != want {
 			t.Errorf("%#x: %q, want %q", uint32(a), got, want)

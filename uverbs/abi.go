@@ -17,6 +17,7 @@ const (
 	objCQ         = 3    // UVERBS_OBJECT_CQ
 	objQP         = 4    // UVERBS_OBJECT_QP
 	objMR         = 7    // UVERBS_OBJECT_MR
+	objMW         = 8    // UVERBS_OBJECT_MW
 	objAsyncEvent = 16   // UVERBS_OBJECT_ASYNC_EVENT
 	objMLX5UAR    = 4104 // MLX5_IB_OBJECT_UAR
 )
@@ -33,6 +34,9 @@ const (
 	methQPCreate        = 0    // UVERBS_METHOD_QP_CREATE
 	methQPDestroy       = 1    // UVERBS_METHOD_QP_DESTROY
 	methMRDestroy       = 1    // UVERBS_METHOD_MR_DESTROY
+	methAdviseMR        = 2    // UVERBS_METHOD_ADVISE_MR
+	methRegDMABufMR     = 4    // UVERBS_METHOD_REG_DMABUF_MR
+	methMWDestroy       = 0    // UVERBS_METHOD_MW_DESTROY
 	methAsyncEventAlloc = 0    // UVERBS_METHOD_ASYNC_EVENT_ALLOC
 	methMLX5UARAlloc    = 4096 // MLX5_IB_METHOD_UAR_OBJ_ALLOC
 	methMLX5UARDestroy  = 4097 // MLX5_IB_METHOD_UAR_OBJ_DESTROY
@@ -56,6 +60,20 @@ const (
 	attrAsyncFD         = 0      // UVERBS_ATTR_ASYNC_EVENT_ALLOC_FD_HANDLE
 	attrPDHandle        = 0      // UVERBS_ATTR_DESTROY_PD_HANDLE
 	attrMRHandle        = 0      // UVERBS_ATTR_DESTROY_MR_HANDLE
+	attrMWHandle        = 0      // UVERBS_ATTR_DESTROY_MW_HANDLE
+	attrAdvisePD        = 0      // UVERBS_ATTR_ADVISE_MR_PD_HANDLE
+	attrAdviseAdvice    = 1      // UVERBS_ATTR_ADVISE_MR_ADVICE
+	attrAdviseFlags     = 2      // UVERBS_ATTR_ADVISE_MR_FLAGS
+	attrAdviseSGEs      = 3      // UVERBS_ATTR_ADVISE_MR_SGE_LIST
+	attrDMABufHandle    = 0      // UVERBS_ATTR_REG_DMABUF_MR_HANDLE
+	attrDMABufPD        = 1      // UVERBS_ATTR_REG_DMABUF_MR_PD_HANDLE
+	attrDMABufOffset    = 2      // UVERBS_ATTR_REG_DMABUF_MR_OFFSET
+	attrDMABufLength    = 3      // UVERBS_ATTR_REG_DMABUF_MR_LENGTH
+	attrDMABufIOVA      = 4      // UVERBS_ATTR_REG_DMABUF_MR_IOVA
+	attrDMABufFD        = 5      // UVERBS_ATTR_REG_DMABUF_MR_FD
+	attrDMABufAccess    = 6      // UVERBS_ATTR_REG_DMABUF_MR_ACCESS_FLAGS
+	attrDMABufRespLkey  = 7      // UVERBS_ATTR_REG_DMABUF_MR_RESP_LKEY
+	attrDMABufRespRkey  = 8      // UVERBS_ATTR_REG_DMABUF_MR_RESP_RKEY
 	attrCQHandle        = 0      // UVERBS_ATTR_CREATE_CQ_HANDLE
 	attrCQCQE           = 1      // UVERBS_ATTR_CREATE_CQ_CQE
 	attrCQUserHandle    = 2      // UVERBS_ATTR_CREATE_CQ_USER_HANDLE
@@ -94,6 +112,8 @@ const (
 	cmdQueryDevice       = 1          // IB_USER_VERBS_CMD_QUERY_DEVICE
 	cmdAllocPD           = 3          // IB_USER_VERBS_CMD_ALLOC_PD
 	cmdRegMR             = 9          // IB_USER_VERBS_CMD_REG_MR
+	cmdReregMR           = 11         // IB_USER_VERBS_CMD_REREG_MR
+	cmdAllocMW           = 14         // IB_USER_VERBS_CMD_ALLOC_MW
 	cmdCreateCompChannel = 17         // IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL
 	cmdCreateCQ          = 18         // IB_USER_VERBS_CMD_CREATE_CQ
 	cmdDestroyCQ         = 20         // IB_USER_VERBS_CMD_DESTROY_CQ
@@ -112,8 +132,18 @@ const (
 	qpTypeRC             = 2      // IB_UVERBS_QPT_RC
 	qpCreateSigAll       = 0x1000 // IB_UVERBS_QP_CREATE_SQ_SIG_ALL
 	coreOptionalMRAccess = 1      // IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS
+	reregTranslation     = 1      // IBV_REREG_MR_CHANGE_TRANSLATION
+	reregAccess          = 4      // IBV_REREG_MR_CHANGE_ACCESS
+	mwType2              = 2      // IBV_MW_TYPE_2
+	adviseFlush          = 1      // IB_UVERBS_ADVISE_MR_FLAG_FLUSH
 	mlx5UARBlueFlame     = 0      // MLX5_IB_UAPI_UAR_ALLOC_TYPE_BF
 	mlx5UARNonCached     = 1      // MLX5_IB_UAPI_UAR_ALLOC_TYPE_NC
+)
+
+// What a device can do with on-demand paging (rdma/ib_user_verbs.h).
+const (
+	odpSupport         = 1 // IB_UVERBS_ODP_SUPPORT
+	odpSupportImplicit = 2 // IB_UVERBS_ODP_SUPPORT_IMPLICIT
 )
 
 // RDMA netlink (rdma/rdma_netlink.h).

@@ -119,14 +119,18 @@ func (c *Context) Device() Device { return c.dev }
 // context's: do not close it.
 func (c *Context) FD() int { return c.fd }
 
-// ioctl makes the request in a command page.
+// ioctl makes the request in a command page, again if a signal interrupted it.
 func (c *Context) ioctl(page []byte) syscall.Errno {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if c.closed.Load() {
 		return unix.EBADF
 	}
-	return c.sys.ioctl(c.fd, page)
+	for {
+		if errno := c.sys.ioctl(c.fd, page); errno != unix.EINTR {
+			return errno
+		}
+	}
 }
 
 // withFallback makes a request by the native method, and on a kernel without it by

@@ -39,6 +39,7 @@ func (d DriverID) String() string {
 type (
 	PDHandle uint32
 	MRHandle uint32
+	MWHandle uint32
 	CQHandle uint32
 	QPHandle uint32
 

@@ -52,6 +52,14 @@ var verb = map[*method]func(*Context) error{
 		defer d.Close()
 		return d.Ring()
 	},
+	mReregMR: func(c *Context) error {
+		_, _, err := c.ReregMR(16, 17, Rereg{Rights: true, Access: mr.LocalWrite})
+		return err
+	},
+	mRegDMABufMR:    func(c *Context) error { _, _, _, err := c.RegDMABufMR(16, 5, 0, 4096, 4096, mr.LocalWrite); return err },
+	mAdviseMR:       func(c *Context) error { return c.AdviseMR(16, mr.Prefetch, true, []qp.SGE{{Addr: 4096, Length: 1}}) },
+	mAllocMW:        func(c *Context) error { _, _, err := c.AllocMW(16); return err },
+	mMWDestroy:      func(c *Context) error { return c.DeallocMW(16) },
 	mMLX5UARAlloc:   func(c *Context) error { _, err := c.AllocMLX5UAR(true); return err },
 	mMLX5UARDestroy: func(c *Context) error { return c.DestroyMLX5UAR(16) },
 }
@@ -95,7 +103,11 @@ func TestEveryErrno(t *testing.T) {
 					}
 					return 0
 				}
+				fds := openFDs(t)
 				err := do(c)
+				if n := openFDs(t); n != fds {
+					t.Errorf("%d descriptors, %d before", n, fds)
+				}
 				if m == mQueryGIDTable && errno == unix.EPROTONOSUPPORT { // goes on to sysfs, which is empty here
 					if !errors.Is(err, unix.ENOENT) {
 						t.Errorf("fall-back to sysfs: %v", err)
@@ -125,6 +137,26 @@ func TestEveryErrno(t *testing.T) {
 		}
 		if !tested && m != mAsyncAlloc {
 			t.Errorf("%s (%d.%d) is not made by any verb of this test", m.op, m.object, m.id)
+		}
+	}
+}
+
+// A request that a signal interrupted is made again, however often; the caller does
+// not hear of it.
+func TestInterrupted(t *testing.T) {
+	for m, do := range verb {
+		k := newFake(t)
+		c := k.open()
+		times := 0
+		k.fail = func(call *Call) syscall.Errno {
+			if call.Op == m.op && times < 3 {
+				times++
+				return unix.EINTR
+			}
+			return 0
+		}
+		if err := do(c); err != nil || times != 3 {
+			t.Errorf("%s: interrupted %d times: %v", m.op, times, err)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -25,15 +26,8 @@ func (c *Context) fail(m *method, object string, err error) error {
 	case unix.EIO:
 		e.Err = fmt.Errorf("%w (%w)", verbs.ErrDeviceLost, err)
 		e.Remedy = "close everything of it, and open it anew when it is back"
-	case unix.ENOTTY:
-		e.Err = unsupported(errno, "verbs by ioctl", kernelRelease(), "kernel 5.0")
-		e.Remedy = "use a newer kernel"
-	case unix.EPROTONOSUPPORT:
-		e.Err = unsupported(errno, m.op, kernelRelease(), m.since)
-		e.Remedy = "use a newer kernel"
-	case unix.EOPNOTSUPP:
-		e.Err = unsupported(errno, m.op, "the driver "+c.dev.Kernel, "")
-		e.Remedy = "use a device whose driver has it"
+	case unix.ENOTTY, unix.EPROTONOSUPPORT, unix.EOPNOTSUPP:
+		e.Err, e.Remedy = c.missing(m, errno)
 	case unix.ENOMEM:
 		if m.pins {
 			e.Err = fmt.Errorf("%w (RLIMIT_MEMLOCK is %s)", err, limit(memlock()))
@@ -65,9 +59,35 @@ func (c *Context) fail(m *method, object string, err error) error {
 	return e
 }
 
-// unsupported is a verbs.UnsupportedError that also matches its errno.
-func unsupported(errno syscall.Errno, feature, missing, since string) error {
-	return fmt.Errorf("%w (%w)", &verbs.UnsupportedError{Feature: feature, Missing: missing, Since: since}, errno)
+// missing tells a kernel that is too old for a request from a driver that does not
+// have it. A kernel says EPROTONOSUPPORT also for a request that it knows and its
+// driver lacks; then its release tells.
+func (c *Context) missing(m *method, errno syscall.Errno) (err error, remedy string) {
+	kernel := c.sys.release()
+	u := &verbs.UnsupportedError{Feature: m.op, Missing: kernel, Since: m.since}
+	remedy = "use a newer kernel"
+	switch driver := m.driver[c.driver]; {
+	case errno == unix.ENOTTY:
+		u.Feature, u.Since = "verbs by ioctl", "kernel 5.0"
+	case errno == unix.EPROTONOSUPPORT && older(kernel, m.since):
+	case driver != "" && older(kernel, driver):
+		u.Missing, u.Since = fmt.Sprintf("the driver %s of %s", c.dev.Kernel, kernel), driver
+	default:
+		u.Missing, u.Since = fmt.Sprintf("the driver %s of %s", c.dev.Kernel, kernel), ""
+		remedy = "use a device whose driver has it"
+	}
+	return fmt.Errorf("%w (%w)", u, errno), remedy
+}
+
+// older reports that a kernel's release ("kernel 6.1.0-50-amd64") is before another
+// ("kernel 6.5"). One that cannot be read counts as older.
+func older(kernel, than string) bool {
+	var a, b [2]int
+	if n, _ := fmt.Sscanf(kernel, "kernel %d.%d", &a[0], &a[1]); n != 2 {
+		return true
+	}
+	fmt.Sscanf(than, "kernel %d.%d", &b[0], &b[1])
+	return slices.Compare(a[:], b[:]) < 0
 }
 
 func limit(bytes uint64) string {

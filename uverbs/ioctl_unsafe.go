@@ -11,10 +11,6 @@ import (
 // and on older kernels a doorbell does the driver's work in this call: the
 // scheduler is told (Syscall, not RawSyscall).
 func ioctl(fd int, page []byte) syscall.Errno {
-	for {
-		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), ioctlRequest, uintptr(unsafe.Pointer(unsafe.SliceData(page))))
-		if errno != syscall.EINTR {
-			return errno
-		}
-	}
+	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), ioctlRequest, uintptr(unsafe.Pointer(unsafe.SliceData(page))))
+	return errno
 }

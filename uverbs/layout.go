@@ -44,8 +44,19 @@ const (
 
 // struct ib_uverbs_ex_query_device_resp (rdma/ib_user_verbs.h).
 const (
-	queryDeviceRespSize            = 304 // ib_uverbs_ex_query_device_resp
-	queryDeviceRespBase abi.Struct = 0   // ib_uverbs_ex_query_device_resp.base
+	queryDeviceRespSize                     = 304 // ib_uverbs_ex_query_device_resp
+	queryDeviceRespBase          abi.Struct = 0   // ib_uverbs_ex_query_device_resp.base
+	queryDeviceRespODP           abi.Struct = 184 // ib_uverbs_ex_query_device_resp.odp_caps
+	queryDeviceRespTimestampMask abi.U64    = 208 // ib_uverbs_ex_query_device_resp.timestamp_mask
+	queryDeviceRespClock         abi.U64    = 216 // ib_uverbs_ex_query_device_resp.hca_core_clock
+	queryDeviceRespCapFlags      abi.U64    = 224 // ib_uverbs_ex_query_device_resp.device_cap_flags_ex
+)
+
+// struct ib_uverbs_odp_caps (rdma/ib_user_verbs.h).
+const (
+	odpCapsSize            = 24 // ib_uverbs_odp_caps
+	odpCapsGeneral abi.U64 = 0  // ib_uverbs_odp_caps.general_caps
+	odpCapsRC      abi.U32 = 8  // ib_uverbs_odp_caps.per_transport_caps.rc_odp_caps
 )
 
 // struct ib_uverbs_query_device_resp (rdma/ib_user_verbs.h).
@@ -53,6 +64,7 @@ const (
 	deviceSize                     = 176 // ib_uverbs_query_device_resp
 	deviceFwVer           abi.U64  = 0   // ib_uverbs_query_device_resp.fw_ver
 	deviceNodeGuid        abi.BE64 = 8   // ib_uverbs_query_device_resp.node_guid
+	deviceSysImageGUID    abi.BE64 = 16  // ib_uverbs_query_device_resp.sys_image_guid
 	deviceMaxMRSize       abi.U64  = 24  // ib_uverbs_query_device_resp.max_mr_size
 	devicePageSizeCap     abi.U64  = 32  // ib_uverbs_query_device_resp.page_size_cap
 	deviceVendorID        abi.U32  = 40  // ib_uverbs_query_device_resp.vendor_id
@@ -60,6 +72,7 @@ const (
 	deviceHWVer           abi.U32  = 48  // ib_uverbs_query_device_resp.hw_ver
 	deviceMaxQP           abi.U32  = 52  // ib_uverbs_query_device_resp.max_qp
 	deviceMaxQPWR         abi.U32  = 56  // ib_uverbs_query_device_resp.max_qp_wr
+	deviceCapFlags        abi.U32  = 60  // ib_uverbs_query_device_resp.device_cap_flags
 	deviceMaxSGE          abi.U32  = 64  // ib_uverbs_query_device_resp.max_sge
 	deviceMaxCQ           abi.U32  = 72  // ib_uverbs_query_device_resp.max_cq
 	deviceMaxCQE          abi.U32  = 76  // ib_uverbs_query_device_resp.max_cqe
@@ -68,13 +81,16 @@ const (
 	deviceMaxQPRdAtom     abi.U32  = 88  // ib_uverbs_query_device_resp.max_qp_rd_atom
 	deviceMaxQPInitRdAtom abi.U32  = 100 // ib_uverbs_query_device_resp.max_qp_init_rd_atom
 	deviceAtomicCap       abi.U32  = 108 // ib_uverbs_query_device_resp.atomic_cap
+	deviceMaxMW           abi.U32  = 120 // ib_uverbs_query_device_resp.max_mw
+	deviceMaxPKeys        abi.U16  = 168 // ib_uverbs_query_device_resp.max_pkeys
+	deviceLocalCAAckDelay abi.U8   = 170 // ib_uverbs_query_device_resp.local_ca_ack_delay
 	devicePhysPortCnt     abi.U8   = 171 // ib_uverbs_query_device_resp.phys_port_cnt
 )
 
 // struct ib_uverbs_query_port_resp_ex (rdma/ib_user_ioctl_verbs.h).
 const (
-	portRespSize                = 48 // ib_uverbs_query_port_resp_ex
-	portRespReserved abi.Struct = 42 // ib_uverbs_query_port_resp_ex.reserved
+	portRespSize              = 48 // ib_uverbs_query_port_resp_ex
+	portActiveSpeedEx abi.U32 = 44 // ib_uverbs_query_port_resp_ex.active_speed_ex
 )
 
 // struct ib_uverbs_query_port_resp (rdma/ib_user_verbs.h).
@@ -84,11 +100,15 @@ const (
 	portGIDTblLen   abi.U32 = 16 // ib_uverbs_query_port_resp.gid_tbl_len
 	portPKeyTblLen  abi.U16 = 20 // ib_uverbs_query_port_resp.pkey_tbl_len
 	portLID         abi.U16 = 22 // ib_uverbs_query_port_resp.lid
+	portSMLID       abi.U16 = 24 // ib_uverbs_query_port_resp.sm_lid
 	portState       abi.U8  = 26 // ib_uverbs_query_port_resp.state
 	portMaxMTU      abi.U8  = 27 // ib_uverbs_query_port_resp.max_mtu
 	portActiveMTU   abi.U8  = 28 // ib_uverbs_query_port_resp.active_mtu
+	portLMC         abi.U8  = 29 // ib_uverbs_query_port_resp.lmc
+	portSMSL        abi.U8  = 31 // ib_uverbs_query_port_resp.sm_sl
 	portActiveWidth abi.U8  = 34 // ib_uverbs_query_port_resp.active_width
 	portActiveSpeed abi.U8  = 35 // ib_uverbs_query_port_resp.active_speed
+	portPhysState   abi.U8  = 36 // ib_uverbs_query_port_resp.phys_state
 	portLinkLayer   abi.U8  = 37 // ib_uverbs_query_port_resp.link_layer
 )
 
@@ -129,6 +149,47 @@ const (
 	regMRRespMRHandle abi.U32 = 0  // ib_uverbs_reg_mr_resp.mr_handle
 	regMRRespLkey     abi.U32 = 4  // ib_uverbs_reg_mr_resp.lkey
 	regMRRespRkey     abi.U32 = 8  // ib_uverbs_reg_mr_resp.rkey
+)
+
+// struct ib_uverbs_rereg_mr (rdma/ib_user_verbs.h).
+const (
+	reregMRSize                = 48 // ib_uverbs_rereg_mr
+	reregMRHandle      abi.U32 = 8  // ib_uverbs_rereg_mr.mr_handle
+	reregMRFlags       abi.U32 = 12 // ib_uverbs_rereg_mr.flags
+	reregMRStart       abi.U64 = 16 // ib_uverbs_rereg_mr.start
+	reregMRLength      abi.U64 = 24 // ib_uverbs_rereg_mr.length
+	reregMRHcaVA       abi.U64 = 32 // ib_uverbs_rereg_mr.hca_va
+	reregMRPDHandle    abi.U32 = 40 // ib_uverbs_rereg_mr.pd_handle
+	reregMRAccessFlags abi.U32 = 44 // ib_uverbs_rereg_mr.access_flags
+)
+
+// struct ib_uverbs_rereg_mr_resp (rdma/ib_user_verbs.h).
+const (
+	reregMRRespSize         = 8 // ib_uverbs_rereg_mr_resp
+	reregMRRespLkey abi.U32 = 0 // ib_uverbs_rereg_mr_resp.lkey
+	reregMRRespRkey abi.U32 = 4 // ib_uverbs_rereg_mr_resp.rkey
+)
+
+// struct ib_uverbs_alloc_mw (rdma/ib_user_verbs.h).
+const (
+	allocMWSize             = 16 // ib_uverbs_alloc_mw
+	allocMWPDHandle abi.U32 = 8  // ib_uverbs_alloc_mw.pd_handle
+	allocMWType     abi.U8  = 12 // ib_uverbs_alloc_mw.mw_type
+)
+
+// struct ib_uverbs_alloc_mw_resp (rdma/ib_user_verbs.h).
+const (
+	allocMWRespSize             = 8 // ib_uverbs_alloc_mw_resp
+	allocMWRespMWHandle abi.U32 = 0 // ib_uverbs_alloc_mw_resp.mw_handle
+	allocMWRespRkey     abi.U32 = 4 // ib_uverbs_alloc_mw_resp.rkey
+)
+
+// struct ib_uverbs_sge (rdma/ib_user_verbs.h).
+const (
+	sgeSize           = 16 // ib_uverbs_sge
+	sgeAddr   abi.U64 = 0  // ib_uverbs_sge.addr
+	sgeLength abi.U32 = 8  // ib_uverbs_sge.length
+	sgeLkey   abi.U32 = 12 // ib_uverbs_sge.lkey
 )
 
 // struct ib_uverbs_create_comp_channel (rdma/ib_user_verbs.h).

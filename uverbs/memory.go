@@ -52,9 +52,6 @@ func (c *Context) destroy(m *method, attr uint16, h uint32) error {
 // RegMR registers memory from mmap, addressed by the peer as it is here. On
 // kernels that do not tolerate them, the optional access flags are left out.
 func (c *Context) RegMR(pd PDHandle, addr, length uint64, access mr.Access, uhw *UHW) (MRHandle, mr.LKey, mr.RKey, error) {
-	if c.core&coreOptionalMRAccess == 0 {
-		access &^= mr.OptionalRange
-	}
 	r, err := c.begin(mRegMR, regMRSize+regMRRespSize+8+uhw.room())
 	if err != nil {
 		return 0, 0, 0, err
@@ -65,7 +62,7 @@ func (c *Context) RegMR(pd PDHandle, addr, length uint64, access mr.Access, uhw 
 	regMRLength.Put(in, length)
 	regMRHcaVA.Put(in, addr)
 	regMRPDHandle.Put(in, uint32(pd))
-	regMRAccessFlags.Put(in, uint32(access))
+	regMRAccessFlags.Put(in, uint32(c.access(access)))
 	out := r.out(attrCoreOut, regMRRespSize)
 	reply := r.uhw(uhw)
 	if errno := r.do(); errno != 0 {

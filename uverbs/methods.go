@@ -31,9 +31,10 @@ type method struct {
 	op     string // for errors: "create queue pair"
 	object uint16
 	id     uint16
-	cmd    uint32 // of INVOKE_WRITE
-	since  string // first kernel release with it
-	pins   bool   // it may pin user memory: ENOMEM is often RLIMIT_MEMLOCK
+	cmd    uint32              // of INVOKE_WRITE
+	since  string              // first kernel release with it
+	pins   bool                // it may pin user memory: ENOMEM is often RLIMIT_MEMLOCK
+	driver map[DriverID]string // first release whose driver has it, where that is later and known
 	attrs  []attrSpec
 }
 
@@ -66,6 +67,12 @@ func pinning(m *method) *method {
 	return m
 }
 
+// since says in which release a driver got the request, if later than the kernel.
+func since(m *method, d DriverID, release string) *method {
+	m.driver = map[DriverID]string{d: release}
+	return m
+}
+
 // Requests with a native method. The release is the first with the method.
 var (
 	mGetContext = native("open context", objDevice, methGetContext, "kernel 5.6",
@@ -85,6 +92,23 @@ var (
 		attrSpec{id: attrPDHandle, name: "HANDLE", kind: kindHandle, must: true})
 	mMRDestroy = native("deregister memory region", objMR, methMRDestroy, "kernel 5.0",
 		attrSpec{id: attrMRHandle, name: "HANDLE", kind: kindHandle, must: true})
+	mAdviseMR = since(native("advise on memory region", objMR, methAdviseMR, "kernel 5.0",
+		attrSpec{id: attrAdvisePD, name: "PD_HANDLE", kind: kindHandle, must: true},
+		attrSpec{id: attrAdviseAdvice, name: "ADVICE", kind: kindConst, must: true},
+		attrSpec{id: attrAdviseFlags, name: "FLAGS", kind: kindFlags, must: true},
+		attrSpec{id: attrAdviseSGEs, name: "SGE_LIST", kind: kindIn, must: true}), DriverRXE, "kernel 6.15")
+	mRegDMABufMR = pinning(native("register dmabuf memory region", objMR, methRegDMABufMR, "kernel 5.12",
+		attrSpec{id: attrDMABufHandle, name: "HANDLE", kind: kindNewHandle, must: true},
+		attrSpec{id: attrDMABufPD, name: "PD_HANDLE", kind: kindHandle, must: true},
+		attrSpec{id: attrDMABufOffset, name: "OFFSET", kind: kindIn, size: 8, must: true},
+		attrSpec{id: attrDMABufLength, name: "LENGTH", kind: kindIn, size: 8, must: true},
+		attrSpec{id: attrDMABufIOVA, name: "IOVA", kind: kindIn, size: 8, must: true},
+		attrSpec{id: attrDMABufFD, name: "FD", kind: kindIn, size: 4, must: true},
+		attrSpec{id: attrDMABufAccess, name: "ACCESS_FLAGS", kind: kindFlags, must: true},
+		attrSpec{id: attrDMABufRespLkey, name: "RESP_LKEY", kind: kindOut, size: 4, must: true},
+		attrSpec{id: attrDMABufRespRkey, name: "RESP_RKEY", kind: kindOut, size: 4, must: true}))
+	mMWDestroy = native("free memory window", objMW, methMWDestroy, "kernel 5.0",
+		attrSpec{id: attrMWHandle, name: "HANDLE", kind: kindHandle, must: true})
 	mCQCreate = pinning(native("create completion queue", objCQ, methCQCreate, "kernel 5.8",
 		attrSpec{id: attrCQHandle, name: "HANDLE", kind: kindNewHandle, must: true},
 		attrSpec{id: attrCQCQE, name: "CQE", kind: kindIn, size: 4, must: true},
@@ -138,6 +162,8 @@ var (
 	mQueryDevice       = write("query device", cmdQueryDevice|cmdExtended, queryDeviceSize, queryDeviceRespSize)
 	mAllocPD           = write("allocate protection domain", cmdAllocPD, allocPDSize, allocPDRespSize)
 	mRegMR             = pinning(write("register memory region", cmdRegMR, regMRSize, regMRRespSize))
+	mReregMR           = since(pinning(write("change memory region", cmdReregMR, reregMRSize, reregMRRespSize)), DriverRXE, "kernel 6.5")
+	mAllocMW           = since(write("allocate memory window", cmdAllocMW, allocMWSize, allocMWRespSize), DriverRXE, "kernel 5.14")
 	mCreateCompChannel = write("create completion channel", cmdCreateCompChannel, createCompChannelSize, createCompChannelRespSize)
 	mReqNotifyCQ       = write("arm completion queue", cmdReqNotifyCQ, reqNotifyCQSize, 0)
 	mModifyQP          = write("modify queue pair", cmdModifyQP, modifyQPSize, 0)
@@ -149,6 +175,7 @@ var (
 var methods = []*method{
 	mGetContext, mAsyncAlloc, mQueryPort, mQueryGIDTable, mPDDestroy, mMRDestroy, mCQCreate, mCQDestroy, mQPCreate, mQPDestroy,
 	wGetContext, wCreateCQ, wDestroyCQ, wCreateQP, wDestroyQP,
+	mAdviseMR, mRegDMABufMR, mMWDestroy, mReregMR, mAllocMW,
 	mQueryDevice, mAllocPD, mRegMR, mCreateCompChannel, mReqNotifyCQ, mModifyQP, mQueryQP, mPostSend,
 	mMLX5UARAlloc, mMLX5UARDestroy,
 }

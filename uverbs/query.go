@@ -30,7 +30,13 @@ func (c *Context) QueryDevice() (verbs.DeviceAttr, error) {
 	if errno := r.do(); errno != 0 {
 		return verbs.DeviceAttr{}, c.fail(r.m, "", errno)
 	}
-	b := queryDeviceRespBase.In(out)
+	return deviceAttr(out, c.vectors), nil
+}
+
+// deviceAttr decodes struct ib_uverbs_ex_query_device_resp. What the kernel does
+// not know of it is 0.
+func deviceAttr(out []byte, vectors int) verbs.DeviceAttr {
+	b, odp := queryDeviceRespBase.In(out), queryDeviceRespODP.In(out)
 	v := deviceFwVer.Get(b)
 	return verbs.DeviceAttr{
 		FirmwareVersion: fmt.Sprintf("%d.%d.%d", v>>32, v>>16&0xffff, v&0xffff),
@@ -38,9 +44,21 @@ func (c *Context) QueryDevice() (verbs.DeviceAttr, error) {
 		MaxQP: int(deviceMaxQP.Get(b)), MaxQPWR: int(deviceMaxQPWR.Get(b)), MaxSGE: int(deviceMaxSGE.Get(b)),
 		MaxCQ: int(deviceMaxCQ.Get(b)), MaxCQE: int(deviceMaxCQE.Get(b)), MaxMR: int(deviceMaxMR.Get(b)), MaxMRSize: deviceMaxMRSize.Get(b),
 		MaxPD: int(deviceMaxPD.Get(b)), MaxReads: int(deviceMaxQPInitRdAtom.Get(b)), MaxDestReads: int(deviceMaxQPRdAtom.Get(b)),
-		Atomics: deviceAtomicCap.Get(b) != 0, CompVectors: c.vectors, PageSizes: devicePageSizeCap.Get(b),
-	}, nil
+		Atomics: deviceAtomicCap.Get(b) != 0, CompVectors: vectors, PageSizes: devicePageSizeCap.Get(b),
+		Flags:         verbs.DeviceFlags(uint64(deviceCapFlags.Get(b)) | queryDeviceRespCapFlags.Get(out)),
+		AtomicsGlobal: deviceAtomicCap.Get(b) == atomicGlobal, MaxMW: int(deviceMaxMW.Get(b)), SystemGUID: deviceSysImageGUID.Get(b),
+		MaxPKeys: int(deviceMaxPKeys.Get(b)), AckDelay: qp.AckTimeout(deviceLocalCAAckDelay.Get(b)),
+		OnDemand: verbs.OnDemand{
+			Supported: odpCapsGeneral.Get(odp)&odpSupport != 0, Implicit: odpCapsGeneral.Get(odp)&odpSupportImplicit != 0,
+			RC: verbs.OnDemandOps(odpCapsRC.Get(odp)),
+		},
+		TimestampMask: queryDeviceRespTimestampMask.Get(out), ClockKHz: queryDeviceRespClock.Get(out),
+	}
 }
+
+// atomicGlobal is IB_ATOMIC_GLOB of enum ib_atomic_cap in the kernel's
+// rdma/ib_verbs.h.
+const atomicGlobal = 2
 
 // QueryPort asks for a port's state; ports count from 1.
 func (c *Context) QueryPort(port int) (verbs.PortAttr, error) {
@@ -54,17 +72,23 @@ func (c *Context) QueryPort(port int) (verbs.PortAttr, error) {
 	if errno := r.do(); errno != 0 {
 		return verbs.PortAttr{}, c.fail(r.m, fmt.Sprintf("%d of %d", port, c.dev.Ports), errno)
 	}
-	speed := uint32(portActiveSpeed.Get(b))
-	if ex := u32(portRespReserved.In(b)[speedExInReserved:]); ex != 0 {
-		speed = ex
+	return portAttr(b), nil
+}
+
+// portAttr decodes struct ib_uverbs_query_port_resp_ex. Speeds beyond 8 bits are in
+// a field that older kernels (6.1) leave 0.
+func portAttr(b []byte) verbs.PortAttr {
+	width, speed := portWidth(portActiveWidth.Get(b)), verbs.Speed(portActiveSpeedEx.Get(b))
+	if speed == 0 {
+		speed = verbs.Speed(portActiveSpeed.Get(b))
 	}
-	width := portWidth(portActiveWidth.Get(b))
 	return verbs.PortAttr{
-		State: verbs.PortState(portState.Get(b)), LinkLayer: verbs.LinkLayer(portLinkLayer.Get(b)),
-		MaxMTU: qp.MTU(portMaxMTU.Get(b)), ActiveMTU: qp.MTU(portActiveMTU.Get(b)), LID: portLID.Get(b),
+		State: verbs.PortState(portState.Get(b)), PhysState: verbs.PhysState(portPhysState.Get(b)), LinkLayer: verbs.LinkLayer(portLinkLayer.Get(b)),
+		MaxMTU: qp.MTU(portMaxMTU.Get(b)), ActiveMTU: qp.MTU(portActiveMTU.Get(b)),
+		LID: portLID.Get(b), LMC: portLMC.Get(b), SMLID: portSMLID.Get(b), SMSL: portSMSL.Get(b),
 		MaxMessage: portMaxMsgSz.Get(b), GIDs: int(portGIDTblLen.Get(b)), PKeys: int(portPKeyTblLen.Get(b)),
-		Width: width, SpeedGbps: float64(width) * laneGbps(speed),
-	}, nil
+		Width: width, Speed: speed, SpeedGbps: float64(width) * speed.Gbps(),
+	}
 }
 
 // portWidth decodes enum ib_port_width.
@@ -80,34 +104,6 @@ func portWidth(v uint8) int {
 		return 12
 	case 16:
 		return 2
-	}
-	return 0
-}
-
-// speedExInReserved is where in the reserved bytes of Linux 6.1's answer newer
-// kernels have active_speed_ex, 32 bits for speeds beyond NDR; older ones have 0
-// there (struct ib_uverbs_query_port_resp_ex).
-const speedExInReserved = 2
-
-// laneGbps decodes enum ib_port_speed.
-func laneGbps(v uint32) float64 {
-	switch v {
-	case 1:
-		return 2.5 // SDR
-	case 2:
-		return 5 // DDR
-	case 4, 8:
-		return 10 // QDR, FDR10
-	case 16:
-		return 14 // FDR
-	case 32:
-		return 25 // EDR
-	case 64:
-		return 50 // HDR
-	case 128:
-		return 100 // NDR
-	case 256:
-		return 200 // XDR
 	}
 	return 0
 }

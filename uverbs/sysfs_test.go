@@ -64,14 +64,6 @@ func TestDetails(t *testing.T) {
 	}
 }
 
-func TestLaneGbps(t *testing.T) {
-	for code, want := range map[uint32]float64{1: 2.5, 32: 25, 64: 50, 128: 100, 256: 200, 3: 0} {
-		if got := laneGbps(code); got != want {
-			t.Errorf("speed code %d: %v Gbit/s a lane, want %v", code, got, want)
-		}
-	}
-}
-
 // On the kernel, sysfs alone and netlink alone list the same device.
 func TestDeviceTwoWays(t *testing.T) {
 	name := testdev.Name(t)

@@ -30,6 +30,8 @@ type System struct {
 	// Interfaces gives the names of this network namespace's interfaces by index,
 	// or an error if they cannot be listed; nil is the kernel's.
 	Interfaces func() (map[int]string, error)
+	// Release is the kernel's release; "" is the one that runs.
+	Release string
 }
 
 func (s *System) sysRoot() string {
@@ -117,8 +119,11 @@ func (s *System) interfaces() map[int]string {
 	return names
 }
 
-// kernelRelease is the running kernel, as "kernel 6.1.0-50-amd64".
-func kernelRelease() string {
+// release is the running kernel, as "kernel 6.1.0-50-amd64".
+func (s *System) release() string {
+	if s.Release != "" {
+		return "kernel " + s.Release
+	}
 	var u unix.Utsname
 	if unix.Uname(&u) != nil {
 		return "this kernel"

@@ -29,6 +29,16 @@ func TestConstants(t *testing.T) {
 		"IB_UVERBS_GID_TYPE_IB":      uint64(GIDInfiniBand),
 		"IB_UVERBS_GID_TYPE_ROCE_V1": uint64(GIDRoCEv1),
 		"IB_UVERBS_GID_TYPE_ROCE_V2": uint64(GIDRoCEv2),
+
+		"IB_UVERBS_ODP_SUPPORT_SEND":     uint64(OnDemandSend),
+		"IB_UVERBS_ODP_SUPPORT_RECV":     uint64(OnDemandRecv),
+		"IB_UVERBS_ODP_SUPPORT_WRITE":    uint64(OnDemandWrite),
+		"IB_UVERBS_ODP_SUPPORT_READ":     uint64(OnDemandRead),
+		"IB_UVERBS_ODP_SUPPORT_ATOMIC":   uint64(OnDemandAtomic),
+		"IB_UVERBS_ODP_SUPPORT_SRQ_RECV": uint64(OnDemandSRQRecv),
+	}
+	for _, f := range flagNames {
+		got["IB_UVERBS_DEVICE_"+f.name] = uint64(f.bit)
 	}
 	for _, e := range events {
 		got["IBV_EVENT_"+e.String()] = uint64(e)
@@ -68,6 +78,12 @@ func TestUnknownNames(t *testing.T) {
 	for got, want := range map[string]string{
 		EventType(200).String():                               "EVENT_200",
 		PortState(0).String():                                 "STATE_0",
+		PhysState(5).String():                                 "LINK_UP",
+		PhysState(0).String():                                 "PHYS_STATE_0",
+		Speed(128).String():                                   "NDR",
+		Speed(512).String():                                   "SPEED_512",
+		DeviceFlags(0).String():                               "0x0",
+		(FlagMemWindow2B | FlagSRQResize | 1).String():        "SRQ_RESIZE|MEM_WINDOW_TYPE_2B|0x1",
 		LinkLayer(7).String():                                 "unspecified",
 		GIDType(9).String():                                   "TYPE_9",
 		GIDInfiniBand.String():                                "IB",

@@ -105,4 +105,14 @@ type DeviceAttr struct {
 	Atomics         bool // compare-and-swap and fetch-and-add work
 	CompVectors     int
 	PageSizes       uint64 // bit n: pages of 2^n bytes
+
+	Flags         DeviceFlags
+	AtomicsGlobal bool          // atomics are atomic against other devices and CPUs too
+	MaxMW         int           // memory windows
+	SystemGUID    uint64        // the same on all devices of one NIC
+	MaxPKeys      int           // a port
+	AckDelay      qp.AckTimeout // local CA ack delay: what the device adds to the peer's timeout
+	OnDemand      OnDemand
+	TimestampMask uint64 // valid bits of a completion's hardware timestamp; 0: none
+	ClockKHz      uint64 // rate of that clock
 }
