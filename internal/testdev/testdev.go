@@ -1,4 +1,5 @@
-// Package testdev tells tests which RDMA device of this host they may use.
+// Package testdev tells tests which RDMA device of this host they may use, and knows
+// what kernels do wrong there.
 package testdev
 
 import (

@@ -4,11 +4,8 @@ package rxe
 
 import (
 	"errors"
-	"strings"
 	"syscall"
 	"testing"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/internal/testdev"
@@ -27,7 +24,7 @@ var rig = kdevtest.Rig{
 		cq.RemoteInvalidRequestError: {cq.RemoteOperationError},
 		cq.LocalLengthError:          {cq.LocalQPOperationError},
 	},
-	SkipErrors: skipLossyKernel,
+	SkipErrors: testdev.LostErrors.Skip,
 	Refused:    tooMuchInline,
 }
 
@@ -68,7 +65,7 @@ func tooMuchInline(t *testing.T, p *kdevtest.Pair) {
 // The kernel moved the queue pair to ERR unknown to software, and a receive is
 // posted then: the first error completion makes it flushed as well.
 func TestFlushOfReceivePostedUnaware(t *testing.T) {
-	skipLossyKernel(t)
+	testdev.LostErrors.Skip(t)
 	p := rig.Connect(t, kdevtest.Config{})
 	q := p.B.QP.(*queuePair)
 	must(t, q.pd.ctx.K.ModifyQP(q.h, &qp.Attr{State: qp.Err}, qp.MaskState)) // behind its back
@@ -87,16 +84,5 @@ func TestFlushOfReceivePostedUnaware(t *testing.T) {
 	}
 	if q.State() != qp.Err {
 		t.Errorf("state is %v", q.State())
-	}
-}
-
-// skipLossyKernel skips a test on kernel 5.10, whose rxe driver neither reports a
-// peer's refusal to the requester nor flushes sends that are posted in ERR.
-func skipLossyKernel(t testing.TB) {
-	t.Helper()
-	var u unix.Utsname
-	must(t, unix.Uname(&u))
-	if release := unix.ByteSliceToString(u.Release[:]); strings.HasPrefix(release, "5.10.") {
-		t.Skipf("the rxe driver of kernel %s loses error completions", release)
 	}
 }

@@ -1,0 +1,87 @@
+package testdev
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// MarkFault starts the reason of a test that was skipped because of a kernel's fault.
+const MarkFault = "testdev: kernel fault: "
+
+// Fault is what a range of kernels does wrong, so that a test of it fails, or takes
+// the whole machine down, whatever we do.
+type Fault struct {
+	Driver string // kernel driver, as "rxe"; "" means any
+	From   string // first kernel that has it, as "5.10"; "" means the first of all
+	Before string // first kernel without it; "" means that none is known
+	What   string // what the kernel does, and what then happens
+}
+
+// The faults that are known. All were seen in the kernel lab.
+var (
+	// LostErrors: drivers/infiniband/sw/rxe before 6.1 as a tasklet.
+	LostErrors = Fault{Driver: "rxe", Before: "6.1",
+		What: "the driver neither tells a requester what its peer refused nor flushes sends posted in ERR"}
+	// GetContextByWrite: UVERBS_METHOD_INVOKE_WRITE has the command's number under
+	// the attribute's id under which GET_CONTEXT has its array of capability files
+	// (ib_uapi UVERBS_ATTR_GET_CONTEXT_FD_ARR), and 7.2 takes one for the other.
+	GetContextByWrite = Fault{From: "6.15",
+		What: "the command GET_CONTEXT by ioctl takes its own number for a list of capability files and fails with EBADF; the native method works"}
+)
+
+// Skip skips the test if the kernel here has the fault.
+func (f Fault) Skip(t testing.TB) {
+	t.Helper()
+	if f.Here() {
+		t.Skip(MarkFault + f.What)
+	}
+}
+
+// Here tells whether the kernel and the driver of the device under test have the fault.
+func (f Fault) Here() bool {
+	return (f.Driver == "" || f.Driver == driver(os.Getenv(Env))) && f.in(release())
+}
+
+// in tells whether a kernel release, as uname(1) has it, is in the fault's range.
+func (f Fault) in(release string) bool {
+	v := version(release)
+	return v[0] > 0 && !less(v, version(f.From)) && (f.Before == "" || less(v, version(f.Before)))
+}
+
+// version is the major and the minor number of a release; zero for none.
+func version(release string) (v [2]int) {
+	for i, part := range strings.SplitN(release, ".", 3) {
+		if i < len(v) {
+			end := strings.IndexFunc(part, func(r rune) bool { return r < '0' || r > '9' })
+			if end < 0 {
+				end = len(part)
+			}
+			v[i], _ = strconv.Atoi(part[:end])
+		}
+	}
+	return v
+}
+
+func less(a, b [2]int) bool {
+	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) < 0
+}
+
+// release is that of the running kernel, "" where there is no /proc.
+func release() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/osrelease")
+	return strings.TrimSpace(string(b))
+}
+
+// driver is the kernel driver of an RDMA device. A device of software has no
+// hardware that sysfs could show a driver of; the only one in our tests is rxe.
+func driver(device string) string {
+	target, err := os.Readlink(filepath.Join("/sys/class/infiniband", device, "device", "driver"))
+	if err != nil {
+		return "rxe"
+	}
+	return filepath.Base(target)
+}
