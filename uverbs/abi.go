@@ -16,6 +16,7 @@ const (
 	objPD         = 1    // UVERBS_OBJECT_PD
 	objCQ         = 3    // UVERBS_OBJECT_CQ
 	objQP         = 4    // UVERBS_OBJECT_QP
+	objSRQ        = 5    // UVERBS_OBJECT_SRQ
 	objMR         = 7    // UVERBS_OBJECT_MR
 	objMW         = 8    // UVERBS_OBJECT_MW
 	objAsyncEvent = 16   // UVERBS_OBJECT_ASYNC_EVENT
@@ -33,6 +34,8 @@ const (
 	methCQDestroy       = 1    // UVERBS_METHOD_CQ_DESTROY
 	methQPCreate        = 0    // UVERBS_METHOD_QP_CREATE
 	methQPDestroy       = 1    // UVERBS_METHOD_QP_DESTROY
+	methSRQCreate       = 0    // UVERBS_METHOD_SRQ_CREATE
+	methSRQDestroy      = 1    // UVERBS_METHOD_SRQ_DESTROY
 	methMRDestroy       = 1    // UVERBS_METHOD_MR_DESTROY
 	methAdviseMR        = 2    // UVERBS_METHOD_ADVISE_MR
 	methRegDMABufMR     = 4    // UVERBS_METHOD_REG_DMABUF_MR
@@ -86,6 +89,7 @@ const (
 	attrCQDestroyResp   = 1      // UVERBS_ATTR_DESTROY_CQ_RESP
 	attrQPHandle        = 0      // UVERBS_ATTR_CREATE_QP_HANDLE
 	attrQPPDHandle      = 2      // UVERBS_ATTR_CREATE_QP_PD_HANDLE
+	attrQPSRQHandle     = 3      // UVERBS_ATTR_CREATE_QP_SRQ_HANDLE
 	attrQPSendCQHandle  = 4      // UVERBS_ATTR_CREATE_QP_SEND_CQ_HANDLE
 	attrQPRecvCQHandle  = 5      // UVERBS_ATTR_CREATE_QP_RECV_CQ_HANDLE
 	attrQPUserHandle    = 7      // UVERBS_ATTR_CREATE_QP_USER_HANDLE
@@ -97,6 +101,19 @@ const (
 	attrQPRespQPNum     = 14     // UVERBS_ATTR_CREATE_QP_RESP_QP_NUM
 	attrQPDestroyHandle = 0      // UVERBS_ATTR_DESTROY_QP_HANDLE
 	attrQPDestroyResp   = 1      // UVERBS_ATTR_DESTROY_QP_RESP
+
+	attrSRQHandle        = 0  // UVERBS_ATTR_CREATE_SRQ_HANDLE
+	attrSRQPDHandle      = 1  // UVERBS_ATTR_CREATE_SRQ_PD_HANDLE
+	attrSRQUserHandle    = 4  // UVERBS_ATTR_CREATE_SRQ_USER_HANDLE
+	attrSRQMaxWR         = 5  // UVERBS_ATTR_CREATE_SRQ_MAX_WR
+	attrSRQMaxSGE        = 6  // UVERBS_ATTR_CREATE_SRQ_MAX_SGE
+	attrSRQLimit         = 7  // UVERBS_ATTR_CREATE_SRQ_LIMIT
+	attrSRQType          = 9  // UVERBS_ATTR_CREATE_SRQ_TYPE
+	attrSRQEventFD       = 10 // UVERBS_ATTR_CREATE_SRQ_EVENT_FD
+	attrSRQRespMaxWR     = 11 // UVERBS_ATTR_CREATE_SRQ_RESP_MAX_WR
+	attrSRQRespMaxSGE    = 12 // UVERBS_ATTR_CREATE_SRQ_RESP_MAX_SGE
+	attrSRQDestroyHandle = 0  // UVERBS_ATTR_DESTROY_SRQ_HANDLE
+	attrSRQDestroyResp   = 1  // UVERBS_ATTR_DESTROY_SRQ_RESP
 
 	attrMLX5UARHandle        = 4096 // MLX5_IB_ATTR_UAR_OBJ_ALLOC_HANDLE
 	attrMLX5UARType          = 4097 // MLX5_IB_ATTR_UAR_OBJ_ALLOC_TYPE
@@ -116,6 +133,7 @@ const (
 	cmdAllocMW           = 14         // IB_USER_VERBS_CMD_ALLOC_MW
 	cmdCreateCompChannel = 17         // IB_USER_VERBS_CMD_CREATE_COMP_CHANNEL
 	cmdCreateCQ          = 18         // IB_USER_VERBS_CMD_CREATE_CQ
+	cmdResizeCQ          = 19         // IB_USER_VERBS_CMD_RESIZE_CQ
 	cmdDestroyCQ         = 20         // IB_USER_VERBS_CMD_DESTROY_CQ
 	cmdReqNotifyCQ       = 23         // IB_USER_VERBS_CMD_REQ_NOTIFY_CQ
 	cmdCreateQP          = 24         // IB_USER_VERBS_CMD_CREATE_QP
@@ -123,6 +141,10 @@ const (
 	cmdModifyQP          = 26         // IB_USER_VERBS_CMD_MODIFY_QP
 	cmdDestroyQP         = 27         // IB_USER_VERBS_CMD_DESTROY_QP
 	cmdPostSend          = 28         // IB_USER_VERBS_CMD_POST_SEND
+	cmdCreateSRQ         = 32         // IB_USER_VERBS_CMD_CREATE_SRQ
+	cmdModifySRQ         = 33         // IB_USER_VERBS_CMD_MODIFY_SRQ
+	cmdQuerySRQ          = 34         // IB_USER_VERBS_CMD_QUERY_SRQ
+	cmdDestroySRQ        = 35         // IB_USER_VERBS_CMD_DESTROY_SRQ
 	cmdExtended          = 0x80000000 // IB_USER_VERBS_CMD_FLAG_EXTENDED
 )
 
@@ -130,6 +152,8 @@ const (
 const (
 	abiVersion           = 6      // IB_USER_VERBS_ABI_VERSION
 	qpTypeRC             = 2      // IB_UVERBS_QPT_RC
+	srqTypeBasic         = 0      // IB_UVERBS_SRQT_BASIC
+	srqMaskLimit         = 2      // IBV_SRQ_LIMIT
 	qpCreateSigAll       = 0x1000 // IB_UVERBS_QP_CREATE_SQ_SIG_ALL
 	coreOptionalMRAccess = 1      // IB_UVERBS_CORE_SUPPORT_OPTIONAL_MR_ACCESS
 	reregTranslation     = 1      // IBV_REREG_MR_CHANGE_TRANSLATION

@@ -110,6 +110,25 @@ func (c *Context) DestroyCQ(h CQHandle) (n Reported, err error) {
 	return n, err
 }
 
+// ResizeCQ changes a completion queue's number of entries, and says how many it got.
+func (c *Context) ResizeCQ(h CQHandle, entries int, uhw *UHW) (int, error) {
+	r, err := c.begin(mResizeCQ, resizeCQSize+resizeCQRespSize+uhw.room())
+	if err != nil {
+		return 0, err
+	}
+	defer r.release()
+	in := r.in(attrCoreIn, resizeCQSize)
+	resizeCQCQHandle.Put(in, uint32(h))
+	resizeCQCQE.Put(in, uint32(entries))
+	out := r.out(attrCoreOut, resizeCQRespSize)
+	reply := r.uhw(uhw)
+	if errno := r.do(); errno != 0 {
+		return 0, c.fail(r.m, fmt.Sprintf("to %d entries", entries), errno)
+	}
+	uhw.reply(reply)
+	return int(resizeCQRespCQE.Get(out)), nil
+}
+
 // Notifier arms one completion queue. It keeps its request ready, so that arming
 // does not allocate. One goroutine at a time may use it.
 type Notifier struct {

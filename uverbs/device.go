@@ -37,11 +37,12 @@ func (d DriverID) String() string {
 
 // Handles name a context's objects in requests. They are the kernel's numbers.
 type (
-	PDHandle uint32
-	MRHandle uint32
-	MWHandle uint32
-	CQHandle uint32
-	QPHandle uint32
+	PDHandle  uint32
+	MRHandle  uint32
+	MWHandle  uint32
+	CQHandle  uint32
+	QPHandle  uint32
+	SRQHandle uint32
 
 	MLX5UARHandle uint32
 )

@@ -41,9 +41,17 @@ var verb = map[*method]func(*Context) error{
 		_, _, _, err := c.CreateQP(&QPConfig{Caps: qp.Caps{SendWR: 512}}, nil)
 		return err
 	},
-	mQPDestroy: func(c *Context) error { _, err := c.DestroyQP(16); return err },
-	mModifyQP:  func(c *Context) error { return c.ModifyQP(16, &qp.Attr{State: qp.RTR}, qp.MaskState|qp.MaskAV) },
-	mQueryQP:   func(c *Context) error { _, err := c.QueryQP(16); return err },
+	mSRQCreate: func(c *Context) error {
+		_, _, err := c.CreateSRQ(&SRQConfig{Caps: qp.SRQCaps{RecvWR: 16}}, nil)
+		return err
+	},
+	mSRQDestroy: func(c *Context) error { _, err := c.DestroySRQ(16); return err },
+	mModifySRQ:  func(c *Context) error { return c.ArmSRQ(16, 8, nil) },
+	mQuerySRQ:   func(c *Context) error { _, err := c.QuerySRQ(16); return err },
+	mResizeCQ:   func(c *Context) error { _, err := c.ResizeCQ(16, 8, nil); return err },
+	mQPDestroy:  func(c *Context) error { _, err := c.DestroyQP(16); return err },
+	mModifyQP:   func(c *Context) error { return c.ModifyQP(16, &qp.Attr{State: qp.RTR}, qp.MaskState|qp.MaskAV) },
+	mQueryQP:    func(c *Context) error { _, err := c.QueryQP(16); return err },
 	mPostSend: func(c *Context) error {
 		d, err := c.NewDoorbell(16)
 		if err != nil {
@@ -65,7 +73,8 @@ var verb = map[*method]func(*Context) error{
 }
 
 // fallbacks maps a native method to the command that is used without it.
-var fallbacks = map[*method]*method{mGetContext: wGetContext, mCQCreate: wCreateCQ, mCQDestroy: wDestroyCQ, mQPCreate: wCreateQP, mQPDestroy: wDestroyQP}
+var fallbacks = map[*method]*method{mGetContext: wGetContext, mCQCreate: wCreateCQ, mCQDestroy: wDestroyCQ, mQPCreate: wCreateQP, mQPDestroy: wDestroyQP,
+	mSRQCreate: wCreateSRQ, mSRQDestroy: wDestroySRQ}
 
 // Whatever errno a request gets, the error names device, operation and errno, has
 // its kind and a remedy; and nothing leaks.

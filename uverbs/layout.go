@@ -85,6 +85,9 @@ const (
 	deviceMaxPKeys        abi.U16  = 168 // ib_uverbs_query_device_resp.max_pkeys
 	deviceLocalCAAckDelay abi.U8   = 170 // ib_uverbs_query_device_resp.local_ca_ack_delay
 	devicePhysPortCnt     abi.U8   = 171 // ib_uverbs_query_device_resp.phys_port_cnt
+	deviceMaxSRQ          abi.U32  = 156 // ib_uverbs_query_device_resp.max_srq
+	deviceMaxSRQWR        abi.U32  = 160 // ib_uverbs_query_device_resp.max_srq_wr
+	deviceMaxSRQSGE       abi.U32  = 164 // ib_uverbs_query_device_resp.max_srq_sge
 )
 
 // struct ib_uverbs_query_port_resp_ex (rdma/ib_user_ioctl_verbs.h).
@@ -239,6 +242,19 @@ const (
 	reqNotifyCQSolicitedOnly abi.U32 = 4 // ib_uverbs_req_notify_cq.solicited_only
 )
 
+// struct ib_uverbs_resize_cq (rdma/ib_user_verbs.h).
+const (
+	resizeCQSize             = 16 // ib_uverbs_resize_cq
+	resizeCQCQHandle abi.U32 = 8  // ib_uverbs_resize_cq.cq_handle
+	resizeCQCQE      abi.U32 = 12 // ib_uverbs_resize_cq.cqe
+)
+
+// struct ib_uverbs_resize_cq_resp (rdma/ib_user_verbs.h).
+const (
+	resizeCQRespSize         = 8 // ib_uverbs_resize_cq_resp
+	resizeCQRespCQE  abi.U32 = 0 // ib_uverbs_resize_cq_resp.cqe
+)
+
 // struct ib_uverbs_destroy_cq (rdma/ib_user_verbs.h).
 const (
 	destroyCQSize             = 16 // ib_uverbs_destroy_cq
@@ -269,6 +285,7 @@ const (
 	createQPPDHandle      abi.U32 = 16 // ib_uverbs_create_qp.pd_handle
 	createQPSendCQHandle  abi.U32 = 20 // ib_uverbs_create_qp.send_cq_handle
 	createQPRecvCQHandle  abi.U32 = 24 // ib_uverbs_create_qp.recv_cq_handle
+	createQPSRQHandle     abi.U32 = 28 // ib_uverbs_create_qp.srq_handle
 	createQPMaxSendWR     abi.U32 = 32 // ib_uverbs_create_qp.max_send_wr
 	createQPMaxRecvWR     abi.U32 = 36 // ib_uverbs_create_qp.max_recv_wr
 	createQPMaxSendSGE    abi.U32 = 40 // ib_uverbs_create_qp.max_send_sge
@@ -276,6 +293,7 @@ const (
 	createQPMaxInlineData abi.U32 = 48 // ib_uverbs_create_qp.max_inline_data
 	createQPSQSigAll      abi.U8  = 52 // ib_uverbs_create_qp.sq_sig_all
 	createQPQPType        abi.U8  = 53 // ib_uverbs_create_qp.qp_type
+	createQPIsSRQ         abi.U8  = 54 // ib_uverbs_create_qp.is_srq
 )
 
 // struct ib_uverbs_create_qp_resp (rdma/ib_user_verbs.h).
@@ -380,4 +398,56 @@ const (
 // struct ib_uverbs_post_send_resp (rdma/ib_user_verbs.h).
 const (
 	postSendRespSize = 4 // ib_uverbs_post_send_resp
+)
+
+// struct ib_uverbs_create_srq (rdma/ib_user_verbs.h).
+const (
+	createSRQSize               = 32 // ib_uverbs_create_srq
+	createSRQUserHandle abi.U64 = 8  // ib_uverbs_create_srq.user_handle
+	createSRQPDHandle   abi.U32 = 16 // ib_uverbs_create_srq.pd_handle
+	createSRQMaxWR      abi.U32 = 20 // ib_uverbs_create_srq.max_wr
+	createSRQMaxSGE     abi.U32 = 24 // ib_uverbs_create_srq.max_sge
+	createSRQLimit      abi.U32 = 28 // ib_uverbs_create_srq.srq_limit
+)
+
+// struct ib_uverbs_create_srq_resp (rdma/ib_user_verbs.h).
+const (
+	createSRQRespSize              = 16 // ib_uverbs_create_srq_resp
+	createSRQRespSRQHandle abi.U32 = 0  // ib_uverbs_create_srq_resp.srq_handle
+	createSRQRespMaxWR     abi.U32 = 4  // ib_uverbs_create_srq_resp.max_wr
+	createSRQRespMaxSGE    abi.U32 = 8  // ib_uverbs_create_srq_resp.max_sge
+)
+
+// struct ib_uverbs_modify_srq (rdma/ib_user_verbs.h).
+const (
+	modifySRQSize              = 16 // ib_uverbs_modify_srq
+	modifySRQSRQHandle abi.U32 = 0  // ib_uverbs_modify_srq.srq_handle
+	modifySRQAttrMask  abi.U32 = 4  // ib_uverbs_modify_srq.attr_mask
+	modifySRQLimit     abi.U32 = 12 // ib_uverbs_modify_srq.srq_limit
+)
+
+// struct ib_uverbs_query_srq (rdma/ib_user_verbs.h).
+const (
+	querySRQSize              = 16 // ib_uverbs_query_srq
+	querySRQSRQHandle abi.U32 = 8  // ib_uverbs_query_srq.srq_handle
+)
+
+// struct ib_uverbs_query_srq_resp (rdma/ib_user_verbs.h).
+const (
+	querySRQRespSize           = 16 // ib_uverbs_query_srq_resp
+	querySRQRespMaxWR  abi.U32 = 0  // ib_uverbs_query_srq_resp.max_wr
+	querySRQRespMaxSGE abi.U32 = 4  // ib_uverbs_query_srq_resp.max_sge
+	querySRQRespLimit  abi.U32 = 8  // ib_uverbs_query_srq_resp.srq_limit
+)
+
+// struct ib_uverbs_destroy_srq (rdma/ib_user_verbs.h).
+const (
+	destroySRQSize              = 16 // ib_uverbs_destroy_srq
+	destroySRQSRQHandle abi.U32 = 8  // ib_uverbs_destroy_srq.srq_handle
+)
+
+// struct ib_uverbs_destroy_srq_resp (rdma/ib_user_verbs.h).
+const (
+	destroySRQRespSize                   = 4 // ib_uverbs_destroy_srq_resp
+	destroySRQRespEventsReported abi.U32 = 0 // ib_uverbs_destroy_srq_resp.events_reported
 )

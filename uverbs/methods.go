@@ -124,6 +124,7 @@ var (
 	mQPCreate = pinning(native("create queue pair", objQP, methQPCreate, "kernel 5.8",
 		attrSpec{id: attrQPHandle, name: "HANDLE", kind: kindNewHandle, must: true},
 		attrSpec{id: attrQPPDHandle, name: "PD_HANDLE", kind: kindHandle},
+		attrSpec{id: attrQPSRQHandle, name: "SRQ_HANDLE", kind: kindHandle},
 		attrSpec{id: attrQPSendCQHandle, name: "SEND_CQ_HANDLE", kind: kindHandle},
 		attrSpec{id: attrQPRecvCQHandle, name: "RECV_CQ_HANDLE", kind: kindHandle},
 		attrSpec{id: attrQPUserHandle, name: "USER_HANDLE", kind: kindIn, size: 8, must: true},
@@ -136,6 +137,20 @@ var (
 	mQPDestroy = native("destroy queue pair", objQP, methQPDestroy, "kernel 5.8",
 		attrSpec{id: attrQPDestroyHandle, name: "HANDLE", kind: kindHandle, must: true},
 		attrSpec{id: attrQPDestroyResp, name: "RESP", kind: kindOut, size: destroyQPRespSize, must: true})
+	mSRQCreate = pinning(native("create shared receive queue", objSRQ, methSRQCreate, "kernel 5.8",
+		attrSpec{id: attrSRQHandle, name: "HANDLE", kind: kindNewHandle, must: true},
+		attrSpec{id: attrSRQPDHandle, name: "PD_HANDLE", kind: kindHandle, must: true},
+		attrSpec{id: attrSRQUserHandle, name: "USER_HANDLE", kind: kindIn, size: 8, must: true},
+		attrSpec{id: attrSRQMaxWR, name: "MAX_WR", kind: kindIn, size: 4, must: true},
+		attrSpec{id: attrSRQMaxSGE, name: "MAX_SGE", kind: kindIn, size: 4, must: true},
+		attrSpec{id: attrSRQLimit, name: "LIMIT", kind: kindIn, size: 4, must: true},
+		attrSpec{id: attrSRQType, name: "TYPE", kind: kindConst, must: true},
+		attrSpec{id: attrSRQEventFD, name: "EVENT_FD", kind: kindFD},
+		attrSpec{id: attrSRQRespMaxWR, name: "RESP_MAX_WR", kind: kindOut, size: 4, must: true},
+		attrSpec{id: attrSRQRespMaxSGE, name: "RESP_MAX_SGE", kind: kindOut, size: 4, must: true}))
+	mSRQDestroy = native("destroy shared receive queue", objSRQ, methSRQDestroy, "kernel 5.8",
+		attrSpec{id: attrSRQDestroyHandle, name: "HANDLE", kind: kindHandle, must: true},
+		attrSpec{id: attrSRQDestroyResp, name: "RESP", kind: kindOut, size: destroySRQRespSize, must: true})
 )
 
 // Requests about objects that one driver has. Their attributes take the place of
@@ -159,6 +174,8 @@ var (
 	wDestroyCQ         = write("destroy completion queue", cmdDestroyCQ, destroyCQSize, destroyCQRespSize)
 	wCreateQP          = pinning(write("create queue pair", cmdCreateQP, createQPSize, createQPRespSize))
 	wDestroyQP         = write("destroy queue pair", cmdDestroyQP, destroyQPSize, destroyQPRespSize)
+	wCreateSRQ         = pinning(write("create shared receive queue", cmdCreateSRQ, createSRQSize, createSRQRespSize))
+	wDestroySRQ        = write("destroy shared receive queue", cmdDestroySRQ, destroySRQSize, destroySRQRespSize)
 	mQueryDevice       = write("query device", cmdQueryDevice|cmdExtended, queryDeviceSize, queryDeviceRespSize)
 	mAllocPD           = write("allocate protection domain", cmdAllocPD, allocPDSize, allocPDRespSize)
 	mRegMR             = pinning(write("register memory region", cmdRegMR, regMRSize, regMRRespSize))
@@ -166,6 +183,9 @@ var (
 	mAllocMW           = since(write("allocate memory window", cmdAllocMW, allocMWSize, allocMWRespSize), DriverRXE, "kernel 5.14")
 	mCreateCompChannel = write("create completion channel", cmdCreateCompChannel, createCompChannelSize, createCompChannelRespSize)
 	mReqNotifyCQ       = write("arm completion queue", cmdReqNotifyCQ, reqNotifyCQSize, 0)
+	mResizeCQ          = pinning(write("resize completion queue", cmdResizeCQ, resizeCQSize, resizeCQRespSize))
+	mModifySRQ         = write("arm shared receive queue", cmdModifySRQ, modifySRQSize, 0)
+	mQuerySRQ          = write("query shared receive queue", cmdQuerySRQ, querySRQSize, querySRQRespSize)
 	mModifyQP          = write("modify queue pair", cmdModifyQP, modifyQPSize, 0)
 	mQueryQP           = write("query queue pair", cmdQueryQP, queryQPSize, queryQPRespSize)
 	mPostSend          = write("ring send queue", cmdPostSend, postSendSize, postSendRespSize)
@@ -177,6 +197,7 @@ var methods = []*method{
 	wGetContext, wCreateCQ, wDestroyCQ, wCreateQP, wDestroyQP,
 	mAdviseMR, mRegDMABufMR, mMWDestroy, mReregMR, mAllocMW,
 	mQueryDevice, mAllocPD, mRegMR, mCreateCompChannel, mReqNotifyCQ, mModifyQP, mQueryQP, mPostSend,
+	mSRQCreate, mSRQDestroy, wCreateSRQ, wDestroySRQ, mModifySRQ, mQuerySRQ, mResizeCQ,
 	mMLX5UARAlloc, mMLX5UARDestroy,
 }
 

@@ -17,7 +17,8 @@ type QPConfig struct {
 	RecvCQ     CQHandle
 	Caps       qp.Caps
 	SigAll     bool
-	UserHandle uint64 // comes back in events; never a pointer
+	SRQ        *SRQHandle // nil: a receive queue of its own
+	UserHandle uint64     // comes back in events; never a pointer
 }
 
 // String says what was asked for, for errors.
@@ -42,6 +43,9 @@ func (c *Context) createQP(a *QPConfig, uhw *UHW) (QPHandle, qp.Num, qp.Caps, er
 	defer r.release()
 	handle := r.result(attrQPHandle, kindNewHandle)
 	r.handle(attrQPPDHandle, uint32(a.PD))
+	if a.SRQ != nil {
+		r.handle(attrQPSRQHandle, uint32(*a.SRQ))
+	}
 	r.handle(attrQPSendCQHandle, uint32(a.SendCQ))
 	r.handle(attrQPRecvCQHandle, uint32(a.RecvCQ))
 	binary.NativeEndian.PutUint64(r.in(attrQPUserHandle, 8), a.UserHandle)
@@ -80,6 +84,10 @@ func (c *Context) createQPByWrite(a *QPConfig, uhw *UHW) (QPHandle, qp.Num, qp.C
 	createQPPDHandle.Put(in, uint32(a.PD))
 	createQPSendCQHandle.Put(in, uint32(a.SendCQ))
 	createQPRecvCQHandle.Put(in, uint32(a.RecvCQ))
+	if a.SRQ != nil {
+		createQPSRQHandle.Put(in, uint32(*a.SRQ))
+		createQPIsSRQ.Put(in, 1)
+	}
 	createQPMaxSendWR.Put(in, uint32(a.Caps.SendWR))
 	createQPMaxRecvWR.Put(in, uint32(a.Caps.RecvWR))
 	createQPMaxSendSGE.Put(in, uint32(a.Caps.SendSGE))
