@@ -1,5 +1,10 @@
 package qp
 
+import (
+	"fmt"
+	"syscall"
+)
+
 // SRQCaps are a shared receive queue's capacities: what was asked for at creation,
 // and what the device gave (at least that).
 type SRQCaps struct {
@@ -7,10 +12,13 @@ type SRQCaps struct {
 	RecvSGE int // segments a receive request
 }
 
-// Check reports whether the request can be posted to a queue with these capacities.
-// It returns one of the package's sentinels unwrapped.
-func (c *SRQCaps) Check(w *RecvWR) error {
-	return w.Check(&Caps{RecvSGE: c.RecvSGE})
+// CheckLimit reports whether a queue of these capacities can be armed with limit. The
+// error wraps EINVAL.
+func (c SRQCaps) CheckLimit(limit int) error {
+	if limit < 0 || limit > c.RecvWR {
+		return fmt.Errorf("%w: limit of %d receives, must be 0 to %d", syscall.EINVAL, limit, c.RecvWR)
+	}
+	return nil
 }
 
 // SRQAttr is what [SRQ.Query] tells.

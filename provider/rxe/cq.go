@@ -76,9 +76,31 @@ func (c *devContext) mapQueue(op string, info []byte, minElem int) (*queue, erro
 // Capacity is how many completions the queue can hold.
 func (q *completionQueue) Capacity() int { return q.q.mask.Capacity() }
 
-// Resize changes how many completions the queue can hold: not yet.
+// Resize changes how many completions the queue can hold. The kernel moves what
+// waits into a new ring; should that not be mappable, the queue has overflowed.
 func (q *completionQueue) Resize(entries int) error {
-	return q.ctx.Fail("resize completion queue", "", &verbs.UnsupportedError{Feature: "resizing completion queues", Missing: "this provider"}, "")
+	const op = "resize completion queue"
+	c := q.ctx
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return c.Fail(op, "", cq.ErrClosed, "")
+	}
+	if err := c.Limits.CheckCQ(verbs.CQConfig{Entries: entries}); err != nil {
+		return c.Fail(op, "", err, "")
+	}
+	var resp [resizeCQRespSize]byte
+	if _, err := c.K.ResizeCQ(q.h, entries, &uverbs.UHW{Out: resp[:]}); err != nil {
+		return err
+	}
+	n, err := c.mapQueue("map resized completion queue", resizeCQRespMI.In(resp[:]), minCQElem)
+	if err != nil {
+		q.overflow.Store(true)
+		return err
+	}
+	old := q.q
+	q.q, q.consumer = n, n.loadConsumer()
+	return old.close()
 }
 
 // Poll moves completions into dst.

@@ -84,10 +84,11 @@ func (k *fakeKernel) ioctl(fd int, page []byte) syscall.Errno {
 	case "open context":
 		u32(c.Attr("NUM_COMP_VECTORS").Bytes, 0, 1)
 	case "query device": // struct ib_uverbs_query_device_resp
-		for _, off := range []int{52, 56, 72, 76, 80, 84, 88, 100} { // limits: any number will do
+		for _, off := range []int{52, 56, 72, 76, 80, 84, 88, 100, 156, 160} { // limits: any number will do
 			u32(c.Attr("CORE_OUT").Bytes, off, 1000)
 		}
-		u32(c.Attr("CORE_OUT").Bytes, 64, 16) // max_sge
+		u32(c.Attr("CORE_OUT").Bytes, 64, 16)  // max_sge
+		u32(c.Attr("CORE_OUT").Bytes, 164, 16) // max_srq_sge
 		binary.NativeEndian.PutUint64(c.Attr("CORE_OUT").Bytes[24:], 1<<30)
 	case "query port":
 		u32(c.Attr("RESP").Bytes, 4, 1<<20) // max_msg_sz
@@ -104,7 +105,12 @@ func (k *fakeKernel) ioctl(fd int, page []byte) syscall.Errno {
 		}
 		k.queue("rq", c.Attr("UHW_OUT").Bytes)
 		k.queue("sq", c.Attr("UHW_OUT").Bytes[16:])
-	case "destroy queue pair":
+	case "create shared receive queue":
+		u32(c.Attr("HANDLE").Value, 0, handle())
+		k.queue("srq", c.Attr("UHW_OUT").Bytes)
+	case "resize completion queue":
+		k.queue("cq", c.Attr("UHW_OUT").Bytes)
+	case "destroy shared receive queue", "destroy queue pair":
 		u32(c.Attr("RESP").Bytes, 0, k.reported)
 	}
 	return 0

@@ -18,6 +18,24 @@ const (
 	createCQRespMI   abi.Struct = 0  // rxe_create_cq_resp.mi
 )
 
+// struct rxe_resize_cq_resp (rdma/rdma_user_rxe.h).
+const (
+	resizeCQRespSize            = 16 // rxe_resize_cq_resp
+	resizeCQRespMI   abi.Struct = 0  // rxe_resize_cq_resp.mi
+)
+
+// struct rxe_create_srq_resp (rdma/rdma_user_rxe.h).
+const (
+	createSRQRespSize            = 24 // rxe_create_srq_resp
+	createSRQRespMI   abi.Struct = 0  // rxe_create_srq_resp.mi
+)
+
+// struct rxe_modify_srq_cmd (rdma/rdma_user_rxe.h). Its address counts only for a
+// resize.
+const (
+	modifySRQSize = 8 // rxe_modify_srq_cmd
+)
+
 // struct rxe_create_qp_resp (rdma/rdma_user_rxe.h).
 const (
 	createQPRespSize            = 32 // rxe_create_qp_resp

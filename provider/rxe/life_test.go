@@ -72,6 +72,28 @@ func life(d *Device) (err error) {
 		return err
 	}
 	open = append(open, p)
+	s, err := pd.CreateSRQ(verbs.SRQConfig{Caps: qp.SRQCaps{RecvWR: 4, RecvSGE: 2}})
+	if err != nil {
+		return err
+	}
+	open = append(open, s)
+	shared, err := pd.CreateQP(verbs.QPConfig{SendCQ: q, RecvCQ: q, Caps: fakeCaps, SRQ: s})
+	if err != nil {
+		return err
+	}
+	open = append(open, shared)
+	if _, err := s.PostRecv([]qp.RecvWR{{}}); err != nil {
+		return err
+	}
+	if err := s.Arm(1); err != nil {
+		return err
+	}
+	if _, err := s.Query(); err != nil {
+		return err
+	}
+	if err := q.Resize(9); err != nil {
+		return err
+	}
 	path := qp.Path{MTU: qp.MTU1024, Global: true}
 	if err := path.Connect(p); err != nil {
 		return err
@@ -90,7 +112,7 @@ func TestEveryRequestFails(t *testing.T) {
 	if err := life(all.device()); err != nil {
 		t.Fatal(err)
 	}
-	destroys := map[string]bool{"destroy queue pair": true, "destroy completion queue": true, "deallocate protection domain": true, "deregister memory region": true}
+	destroys := map[string]bool{"destroy queue pair": true, "destroy shared receive queue": true, "destroy completion queue": true, "deallocate protection domain": true, "deregister memory region": true}
 	for _, errno := range []syscall.Errno{unix.EIO, unix.ENOMEM} {
 		for n := range all.requests {
 			k := newFake(t)

@@ -31,14 +31,14 @@ type queuePair struct {
 	bell       *uverbs.Doorbell
 
 	// The receive side, of PostRecv's goroutine.
-	rq         *queue
+	rq         *queue // nil with a shared receive queue
 	rqProducer mmio.Index
 
 	control sync.Mutex // held by whatever uses the handle, but posts
 	closed  atomic.Bool
 }
 
-func newQP(d *domain, send, recv *completionQueue, cfg verbs.QPConfig) (*queuePair, error) {
+func newQP(d *domain, send, recv *completionQueue, srq *sharedQueue, cfg verbs.QPConfig) (*queuePair, error) {
 	c := d.ctx
 	q := &queuePair{pd: d, sigAll: cfg.SigAll}
 	q.maxMessage.Store(qp.MaxMessage)
@@ -47,16 +47,20 @@ func newQP(d *domain, send, recv *completionQueue, cfg verbs.QPConfig) (*queuePa
 	for _, n := range []*int{&caps.SendWR, &caps.RecvWR, &caps.SendSGE, &caps.RecvSGE} {
 		*n = max(*n, 1) // a queue of no slots has no valid header
 	}
+	ask := uverbs.QPConfig{PD: d.Handle(), SendCQ: send.h, RecvCQ: recv.h, SigAll: cfg.SigAll, UserHandle: q.user}
+	if srq != nil {
+		caps.RecvWR, caps.RecvSGE = 0, 0
+		ask.SRQ = &srq.h
+	}
+	ask.Caps = caps
 	var resp [createQPRespSize]byte
 	var err error
-	q.h, q.num, q.caps, err = c.K.CreateQP(&uverbs.QPConfig{
-		PD: d.Handle(), SendCQ: send.h, RecvCQ: recv.h, Caps: caps, SigAll: cfg.SigAll, UserHandle: q.user,
-	}, &uverbs.UHW{Out: resp[:]})
+	q.h, q.num, q.caps, err = c.K.CreateQP(&ask, &uverbs.UHW{Out: resp[:]})
 	if err != nil {
 		c.Leave(q.user, 0)
 		return nil, err
 	}
-	if err := q.open(resp[:]); err != nil {
+	if err := q.open(resp[:], srq != nil); err != nil {
 		q.Close()
 		return nil, err
 	}
@@ -67,23 +71,31 @@ func newQP(d *domain, send, recv *completionQueue, cfg verbs.QPConfig) (*queuePa
 // open maps the queues and settles the capacities: the number of requests is that
 // of the ring (what the kernel's answer says differs between releases), and no
 // request may be larger than an element.
-func (q *queuePair) open(resp []byte) (err error) {
+func (q *queuePair) open(resp []byte, shared bool) (err error) {
 	c := q.pd.ctx
 	if q.sq, err = c.mapQueue("map send queue", createQPRespSQMI.In(resp), minSendElem); err != nil {
 		return err
 	}
-	if q.rq, err = c.mapQueue("map receive queue", createQPRespRQMI.In(resp), minRecvElem); err != nil {
-		return err
+	if !shared {
+		if q.rq, err = c.mapQueue("map receive queue", createQPRespRQMI.In(resp), minRecvElem); err != nil {
+			return err
+		}
 	}
 	if q.bell, err = c.K.NewDoorbell(q.h); err != nil {
 		return err
 	}
 	room := sendRoom(q.sq.log2)
-	q.caps.SendWR, q.caps.RecvWR = q.sq.mask.Capacity(), q.rq.mask.Capacity()
+	q.caps.SendWR = q.sq.mask.Capacity()
 	q.caps.SendSGE = min(q.caps.SendSGE, room/sgeSize)
 	q.caps.Inline = min(q.caps.Inline, room)
-	q.caps.RecvSGE = min(q.caps.RecvSGE, (1<<q.rq.log2-minRecvElem)/sgeSize)
-	q.sqProducer, q.rqProducer = q.sq.loadProducer(), q.rq.loadProducer()
+	q.sqProducer = q.sq.loadProducer()
+	if shared {
+		q.caps.RecvWR, q.caps.RecvSGE = 0, 0
+		return nil
+	}
+	q.caps.RecvWR = q.rq.mask.Capacity()
+	q.caps.RecvSGE = min(q.caps.RecvSGE, recvRoom(q.rq.log2))
+	q.rqProducer = q.rq.loadProducer()
 	return nil
 }
 
@@ -146,27 +158,16 @@ func (q *queuePair) PostRecv(wrs []qp.RecvWR) (n int, err error) {
 	switch {
 	case q.closed.Load():
 		return 0, qp.ErrClosed
+	case q.rq == nil:
+		return 0, qp.ErrSharedRecv
 	case q.State() == qp.Reset:
 		return 0, qp.ErrState
 	}
-	mask, producer, consumer := q.rq.mask, q.rqProducer, q.rq.loadConsumer()
-	for n < len(wrs) {
-		if err = wrs[n].Check(&q.caps); err != nil {
-			break
-		}
-		if mask.Full(producer, consumer) {
-			err = qp.ErrQueueFull
-			break
-		}
-		putRecv(q.rq.elem(producer), &wrs[n])
-		producer = mask.Next(producer)
-		n++
-	}
+	producer, n, err := q.rq.postRecv(q.rqProducer, wrs, &q.caps)
 	if n == 0 {
 		return 0, err
 	}
 	q.rqProducer = producer
-	mmio.StoreUint32(q.rq.producer, uint32(producer))
 	if q.State() == qp.Err {
 		q.flush()
 	}
@@ -224,9 +225,12 @@ func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
 	}
 	q.state.Store(uint32(to))
 	if to == qp.Reset { // what was posted and not run is forgotten
-		q.sqProducer, q.rqProducer = q.sq.loadConsumer(), q.rq.loadConsumer()
+		q.sqProducer = q.sq.loadConsumer()
 		mmio.StoreUint32(q.sq.producer, uint32(q.sqProducer))
-		mmio.StoreUint32(q.rq.producer, uint32(q.rqProducer))
+		if q.rq != nil {
+			q.rqProducer = q.rq.loadConsumer()
+			mmio.StoreUint32(q.rq.producer, uint32(q.rqProducer))
+		}
 	}
 	return nil
 }

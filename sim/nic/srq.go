@@ -1,9 +1,6 @@
 package nic
 
 import (
-	"fmt"
-	"syscall"
-
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -41,8 +38,8 @@ func (s *SRQ) PostRecv(wrs []qp.RecvWR) (n int, err error) { return s.post(wrs, 
 
 // Arm sets the limit, as qp.SRQ.Arm.
 func (s *SRQ) Arm(limit int) error {
-	if limit < 0 || limit > s.caps.RecvWR {
-		return fmt.Errorf("%w: limit of %d receives, must be 0 to %d", syscall.EINVAL, limit, s.caps.RecvWR)
+	if err := s.Attr().Caps.CheckLimit(limit); err != nil {
+		return err
 	}
 	s.limit = limit
 	return nil

@@ -85,8 +85,8 @@ func (c *Context) Close() error {
 	return c.FinishClose()
 }
 
-// BeginClose succeeds once: when no protection domain, completion queue and queue
-// pair exists. The error wraps EBUSY while one does, and [verbs.ErrClosed] later.
+// BeginClose succeeds once: when no protection domain, completion queue, queue pair
+// and shared receive queue exists. The error wraps EBUSY while one does, and [verbs.ErrClosed] later.
 // After it a provider gives back what it holds of the kernel's context.
 func (c *Context) BeginClose() error {
 	c.mu.Lock()

@@ -65,6 +65,9 @@ func (c *Context) process(element uint64, typ verbs.EventType) verbs.Event {
 			o.qp.Failed()
 		}
 	}
+	if o.srq != nil {
+		e.SRQ = o.srq
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	o.events++ // last: from now on the object may be forgotten

@@ -29,11 +29,19 @@ type CompletionQueue interface {
 	Context() *Context
 }
 
-// object is a queue pair or completion queue in the table of user handles, by
+// SharedQueue is what a context wants of a provider's shared receive queue.
+type SharedQueue interface {
+	qp.SRQ
+	// Domain is the protection domain that it was made in.
+	Domain() *PD
+}
+
+// object is a queue pair, completion queue or shared receive queue in the table of user handles, by
 // which the kernel names it in events. Handles are never used twice.
 type object struct {
 	qp     QueuePair
 	cq     CompletionQueue
+	srq    SharedQueue
 	events uint32 // processed
 }
 
@@ -42,6 +50,9 @@ func (c *Context) EnterQP(q QueuePair) uint64 { return c.enter(&object{qp: q}) }
 
 // EnterCQ reserves a user handle for a new completion queue. Leave gives it back.
 func (c *Context) EnterCQ(q CompletionQueue) uint64 { return c.enter(&object{cq: q}) }
+
+// EnterSRQ reserves a user handle for a new shared receive queue. Leave gives it back.
+func (c *Context) EnterSRQ(q SharedQueue) uint64 { return c.enter(&object{srq: q}) }
 
 func (c *Context) enter(o *object) uint64 {
 	c.mu.Lock()

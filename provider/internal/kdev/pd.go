@@ -5,6 +5,7 @@ package kdev
 import (
 	"fmt"
 	"sync"
+	"syscall"
 
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/uverbs"
@@ -79,9 +80,6 @@ func Queues[CQ CompletionQueue](d *PD, cfg verbs.QPConfig) (send, recv CQ, err e
 	if err := d.ctx.Limits.CheckQP(cfg); err != nil {
 		return send, recv, d.ctx.Fail(op, "", err, "")
 	}
-	if cfg.SRQ != nil {
-		return send, recv, d.ctx.Fail(op, "", &verbs.UnsupportedError{Feature: "shared receive queues", Missing: "this provider"}, "")
-	}
 	send, ok1 := cfg.SendCQ.(CQ)
 	recv, ok2 := cfg.RecvCQ.(CQ)
 	if !ok1 || !ok2 || send.Context() != d.ctx || recv.Context() != d.ctx {
@@ -90,7 +88,25 @@ func Queues[CQ CompletionQueue](d *PD, cfg verbs.QPConfig) (send, recv CQ, err e
 	return send, recv, nil
 }
 
-// Close gives the domain back; EBUSY while regions or queue pairs are in it.
+// Shared gives the shared receive queue of a new queue pair as what it is, the zero
+// value if there is none asked for. It must be of the same domain.
+func Shared[SRQ interface {
+	comparable
+	SharedQueue
+}](d *PD, cfg verbs.QPConfig) (srq SRQ, err error) {
+	if cfg.SRQ == nil {
+		return srq, nil
+	}
+	srq, ok := cfg.SRQ.(SRQ)
+	if !ok || srq.Domain() != d {
+		err = fmt.Errorf("%w: the shared receive queue belongs to another protection domain", syscall.EINVAL)
+		return srq, d.ctx.Fail("create queue pair", "", err, "use one of this domain")
+	}
+	return srq, nil
+}
+
+// Close gives the domain back; EBUSY while regions, queue pairs or shared receive
+// queues are in it.
 func (d *PD) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
