@@ -13,11 +13,12 @@ import (
 )
 
 // The network interface below the rxe device. An MTU of 4200 leaves room for RoCE's
-// headers above the largest RDMA MTU, 4096; a MAC address and an IPv4 address make
-// the device's GIDs 0 and 1.
+// headers above the largest RDMA MTU, 4096; a MAC address, an IPv4 and an IPv6
+// address make the device's GIDs 0 to 2.
 const (
 	netdev    = "dummy0" // the dummy module makes it
 	address   = "10.9.0.1/24"
+	address6  = "fd09::1/64"
 	mtu       = 4200
 	readyWait = 20 * time.Second
 )
@@ -58,12 +59,14 @@ func dummyUp() error {
 	if err := netlink.LinkSetMTU(link, mtu); err != nil {
 		return err
 	}
-	addr, err := netlink.ParseAddr(address)
-	if err != nil {
-		return err
-	}
-	if err := netlink.AddrAdd(link, addr); err != nil {
-		return err
+	for _, text := range []string{address, address6} {
+		addr, err := netlink.ParseAddr(text)
+		if err != nil {
+			return err
+		}
+		if err := netlink.AddrAdd(link, addr); err != nil {
+			return errors.Wrap(err, text)
+		}
 	}
 	return netlink.LinkSetUp(link)
 }

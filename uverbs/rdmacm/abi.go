@@ -21,12 +21,16 @@ const (
 	ucmaDisconnect   = 10 // RDMA_USER_CM_CMD_DISCONNECT
 	ucmaInitQPAttr   = 11 // RDMA_USER_CM_CMD_INIT_QP_ATTR
 	ucmaGetEvent     = 12 // RDMA_USER_CM_CMD_GET_EVENT
+	ucmaSetOption    = 14 // RDMA_USER_CM_CMD_SET_OPTION
 )
 
 // Values inside the commands.
 const (
 	psTCP    = 0x106 // RDMA_PS_TCP
 	qpTypeRC = 2     // IB_UVERBS_QPT_RC
+	optionID = 0     // RDMA_OPTION_ID
+	idTOS    = 0     // RDMA_OPTION_ID_TOS
+	idAfonly = 2     // RDMA_OPTION_ID_AFONLY
 )
 
 // struct rdma_ucm_cmd_hdr.
@@ -149,6 +153,16 @@ const (
 const (
 	disconnectSize         = 4 // rdma_ucm_disconnect
 	disconnectID   abi.U32 = 0 // rdma_ucm_disconnect.id
+)
+
+// struct rdma_ucm_set_option.
+const (
+	setOptionSize           = 24 // rdma_ucm_set_option
+	setOptionValue  abi.U64 = 0  // rdma_ucm_set_option.optval
+	setOptionID     abi.U32 = 8  // rdma_ucm_set_option.id
+	setOptionLevel  abi.U32 = 12 // rdma_ucm_set_option.level
+	setOptionName   abi.U32 = 16 // rdma_ucm_set_option.optname
+	setOptionLength abi.U32 = 20 // rdma_ucm_set_option.optlen
 )
 
 // struct rdma_ucm_get_event and rdma_ucm_event_resp. The response's parameters begin

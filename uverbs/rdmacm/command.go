@@ -13,8 +13,8 @@ type command struct {
 	code     uint32
 	op       string  // for people
 	size     int     // bytes of its struct
-	respSize int     // bytes of the response, 0 for none
-	response abi.U64 // field with the response's address
+	respSize int     // bytes of the response, or of the option's value; 0 for none
+	response abi.U64 // field with its address
 }
 
 var (
@@ -31,8 +31,12 @@ var (
 	cmdReject       = &command{code: ucmaReject, op: "reject", size: rejectSize}
 	cmdDisconnect   = &command{code: ucmaDisconnect, op: "disconnect", size: disconnectSize}
 	cmdInitQPAttr   = &command{ucmaInitQPAttr, "get queue pair attributes", initQPAttrSize, qpAttrSize, initQPAttrResponse}
+	cmdSetOption    = &command{ucmaSetOption, "set option", setOptionSize, optionRoom, setOptionValue}
 	cmdGetEvent     = &command{ucmaGetEvent, "get event", getEventSize, int(eventSize), getEventResponse}
 )
+
+// optionRoom is the size of the longest option.
+const optionRoom = 4
 
 // buffer holds a command and its response. It lies on the heap and is pinned while the
 // kernel has its address.

@@ -32,8 +32,8 @@ func (c *Conn) Route() Route { return c.route }
 func (c *Conn) Private() []byte { return c.private }
 
 // Wait waits for the end of the connection: nil when the peer disconnected. The error
-// is ctx's, or wraps [verbs.ErrDeviceLost], or [verbs.ErrClosed] when the Conn was
-// closed here.
+// is ctx's, or wraps [verbs.ErrDeviceLost], [ErrAddrChanged], or [verbs.ErrClosed] when
+// the Conn was closed here.
 func (c *Conn) Wait(ctx context.Context) error {
 	for !c.ended.Load() {
 		e, err := c.id.Next(ctx)
@@ -42,8 +42,8 @@ func (c *Conn) Wait(ctx context.Context) error {
 			return err
 		case e.Type == Disconnected:
 			c.ended.Store(true)
-		case e.Type == DeviceRemoval:
-			return fail("wait", c.route.Remote.String(), verbs.ErrDeviceLost)
+		case e.ends() != nil:
+			return fail("wait", c.route.Remote.String(), e.ends())
 		}
 	}
 	return nil

@@ -145,7 +145,7 @@ func TestRemedies(t *testing.T) {
 	for errno, also := range map[syscall.Errno]error{
 		syscall.EADDRINUSE: nil, syscall.EADDRNOTAVAIL: nil, syscall.ENODEV: nil, syscall.EACCES: nil, syscall.EPERM: nil, syscall.ENETUNREACH: nil,
 		syscall.EHOSTUNREACH: nil, syscall.ETIMEDOUT: nil, syscall.ECONNREFUSED: nil, syscall.EINVAL: nil, syscall.ENOTCONN: nil,
-		syscall.ENOMEM: nil, syscall.ENOSPC: nil, syscall.ENODATA: nil, syscall.ENOSYS: verbs.ErrUnsupported, syscall.EIO: verbs.ErrDeviceLost,
+		syscall.ENOMEM: nil, syscall.ENOSPC: nil, syscall.ENODATA: nil, syscall.ENOSYS: verbs.ErrUnsupported, syscall.EIO: verbs.ErrDeviceLost, syscall.ENXIO: verbs.ErrDeviceLost,
 		syscall.ENOENT: verbs.ErrClosed, syscall.EBADF: verbs.ErrClosed,
 	} {
 		err := fail("listen", "10.9.0.1:1", errno)
@@ -158,7 +158,7 @@ func TestRemedies(t *testing.T) {
 
 func TestOpenErrors(t *testing.T) {
 	for errno, text := range map[syscall.Errno]string{
-		syscall.ENOENT: "load the kernel module rdma_ucm", syscall.ENXIO: "load the kernel module rdma_ucm", syscall.EACCES: "let the user read and write",
+		syscall.ENOENT: "`modprobe rdma_ucm`", syscall.ENXIO: "`modprobe rdma_ucm`", syscall.EACCES: "let the user read and write",
 		syscall.EMFILE: "RLIMIT_NOFILE",
 	} {
 		s := newFake(t).system()
@@ -170,6 +170,9 @@ func TestOpenErrors(t *testing.T) {
 		} {
 			if err := open(); !errors.Is(err, errno) || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "infiniband/rdma_cm") {
 				t.Errorf("%v: %v", errno, err)
+			}
+			if err := open(); errors.Is(err, verbs.ErrUnsupported) != strings.Contains(text, "modprobe") {
+				t.Errorf("%v: unsupported or not: %v", errno, err)
 			}
 		}
 	}

@@ -98,8 +98,17 @@ func TestDeviceConnect(t *testing.T) {
 	}
 }
 
-// By a link-local IPv6 address, which needs a zone.
+// By a link-local IPv6 address, which needs a zone, and by one that is routed.
 func TestDeviceIPv6(t *testing.T) {
+	for name, wanted := range map[string]func(netip.Addr) bool{
+		"link-local": netip.Addr.IsLinkLocalUnicast,
+		"global":     func(a netip.Addr) bool { return a.IsGlobalUnicast() || a.IsPrivate() },
+	} {
+		t.Run(name, func(t *testing.T) { testIPv6(t, wanted) })
+	}
+}
+
+func testIPv6(t *testing.T, wanted func(netip.Addr) bool) {
 	noLeaks(t)
 	ctx := patient(t)
 	ifs, err := net.Interfaces()
@@ -109,10 +118,14 @@ func TestDeviceIPv6(t *testing.T) {
 		must(t, err)
 		for _, a := range addrs {
 			p, err := netip.ParsePrefix(a.String())
-			if err != nil || !p.Addr().IsLinkLocalUnicast() || p.Addr().Is4() {
+			if err != nil || !wanted(p.Addr()) || p.Addr().Is4() {
 				continue
 			}
-			l, err := rdmacm.Listen(netip.AddrPortFrom(p.Addr().WithZone(i.Name), 0))
+			addr := p.Addr()
+			if addr.IsLinkLocalUnicast() {
+				addr = addr.WithZone(i.Name)
+			}
+			l, err := rdmacm.Listen(netip.AddrPortFrom(addr, 0))
 			if err != nil {
 				t.Logf("%v on %s: %v", p, i.Name, err) // not of an RDMA device
 				continue
@@ -129,7 +142,7 @@ func TestDeviceIPv6(t *testing.T) {
 			return
 		}
 	}
-	t.Skip("no RDMA interface has a link-local IPv6 address")
+	t.Skip("no RDMA interface has such an IPv6 address")
 }
 
 // A wait ends with its context, and when the connection is closed.

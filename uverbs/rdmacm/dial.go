@@ -37,6 +37,13 @@ type Options struct {
 	RetryCount   uint8     // 0 is qp.DefaultRetryCount
 	RNRRetry     uint8     // 0 is qp.DefaultRNRRetry
 
+	// Of our queue pair, instead of what the connection manager chooses; 0 leaves that.
+	MTU          qp.MTU        // at most; the peer's must be the same, so both lower it or neither
+	AckTimeout   qp.AckTimeout // the connection manager's is 17 or 19: 0.5 s or 2.1 s
+	RNRTimer     qp.RNRTimer   // 0 is qp.DefaultRNRTimer
+	TrafficClass uint8         // on RoCE v2: DSCP << 2 | ECN. Dial asks the connection manager's route for it too
+	ServiceLevel uint8
+
 	// Private is sent along with the request or its acceptance, with its length in front
 	// (see Frame): up to 55 and 195 bytes. The peer must do the same, unless RawPrivate is
 	// set: then data goes and comes as it is.
@@ -79,7 +86,16 @@ func (s *System) Dial(ctx context.Context, addr netip.AddrPort, o Options) (*Con
 
 func (c *Conn) dial(ctx context.Context, addr netip.AddrPort, o *Options, private []byte) error {
 	resolve := cmp.Or(o.ResolveTimeout, DefaultResolveTimeout)
-	err := c.id.ResolveAddr(o.Local, addr, resolve)
+	err := ctx.Err()
+	if err != nil {
+		return fail(cmdResolveIP.op, addr.String(), context.Cause(ctx))
+	}
+	if o.TrafficClass != 0 {
+		err = c.id.SetTOS(o.TrafficClass)
+	}
+	if err == nil {
+		err = c.id.ResolveAddr(o.Local, addr, resolve)
+	}
 	if err == nil {
 		_, err = c.await(ctx, AddrResolved, cmdResolveIP.op, resolve)
 	}
@@ -120,6 +136,10 @@ func (c *Conn) makeQP(ctx context.Context, o *Options) (err error) {
 	if c.route, err = c.id.Route(); err != nil {
 		return err
 	}
+	if c.route.Device.NodeType == nodeRNIC {
+		missing := c.route.Device.Name + ", an iWARP device"
+		return fail("make queue pair", c.route.Remote.String(), &verbs.UnsupportedError{Feature: "RDMA CM", Missing: missing})
+	}
 	if o.MakeQP == nil {
 		return fail("make queue pair", c.route.Remote.String(), errNoQP)
 	}
@@ -134,6 +154,9 @@ func (c *Conn) makeQP(ctx context.Context, o *Options) (err error) {
 	}
 	return errors.Wrap(o.Ready(c.q), "receives of the new queue pair")
 }
+
+// nodeRNIC is the node type of iWARP devices (RDMA_NODE_RNIC, rdma/ib_verbs.h).
+const nodeRNIC = 4
 
 var errNoQP = errors.New("Options.MakeQP gives no queue pair")
 
@@ -152,6 +175,11 @@ func (c *Conn) modify(state qp.State, o *Options) error {
 	}
 	// Before Accept the kernel knows the peer's wishes only.
 	a.MaxReads, a.MaxDestReads = min(a.MaxReads, o.MaxReads), min(a.MaxDestReads, o.MaxDestReads)
+	if o.MTU != 0 {
+		a.PathMTU = min(a.PathMTU, o.MTU)
+	}
+	a.AckTimeout, a.RNRTimer = cmp.Or(o.AckTimeout, a.AckTimeout), cmp.Or(o.RNRTimer, a.RNRTimer)
+	a.AV.TrafficClass, a.AV.SL = cmp.Or(o.TrafficClass, a.AV.TrafficClass), cmp.Or(o.ServiceLevel, a.AV.SL)
 	return errors.Wrapf(c.q.Modify(&a, mask), "queue pair to %v", state)
 }
 
@@ -167,12 +195,10 @@ func (c *Conn) await(ctx context.Context, want EventType, step string, timeout t
 			return e, fail(step, object, context.Cause(ctx))
 		case err != nil:
 			return e, fail(step, object, err)
-		case e.Err() != nil:
-			return e, fail(step, object, e.Err())
+		case e.ends() != nil:
+			return e, fail(step, object, e.ends())
 		case e.Type == want:
 			return e, nil
-		case e.Type == DeviceRemoval:
-			return e, fail(step, object, verbs.ErrDeviceLost)
 		case e.Type == Disconnected:
 			return e, fail(step, object, errors.New("the peer disconnected"))
 		}

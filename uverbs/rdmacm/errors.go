@@ -27,6 +27,8 @@ func fail(op, object string, err error) error {
 		e.Remedy = reason.remedy()
 	case errors.As(err, &errno):
 		e.Remedy, e.Err = explain(op, err, errno)
+	case errors.Is(err, ErrAddrChanged):
+		e.Remedy = "connect anew"
 	case errors.Is(err, context.DeadlineExceeded):
 		e.Remedy = "check that the peer is up and reachable on its RDMA interface, or wait longer"
 	}
@@ -60,7 +62,7 @@ func explain(op string, err error, errno syscall.Errno) (remedy string, _ error)
 		return "the kernel's ABI differs: use another kernel", err
 	case syscall.ENOSYS:
 		return "use a newer kernel", fmt.Errorf("%w (%w)", &verbs.UnsupportedError{Feature: op, Missing: "this kernel"}, err)
-	case syscall.EIO:
+	case syscall.EIO, syscall.ENXIO:
 		return "close the id, and begin anew when the device is back", fmt.Errorf("%w (%w)", verbs.ErrDeviceLost, err)
 	case syscall.ENOENT, syscall.EBADF:
 		return "", fmt.Errorf("%w (%w)", verbs.ErrClosed, err)
@@ -76,7 +78,8 @@ func openError(path string, err error) error {
 	e := &verbs.OpError{Op: "open", Device: device, Object: path, Err: err}
 	switch {
 	case errors.Is(err, os.ErrNotExist), errors.Is(err, syscall.ENXIO), errors.Is(err, syscall.ENODEV):
-		e.Remedy = "load the kernel module rdma_ucm; in a container, pass the node in with `--device " + path + "`"
+		e.Err = fmt.Errorf("%w (%w)", &verbs.UnsupportedError{Feature: "RDMA CM", Missing: "this system, which has no " + path}, err)
+		e.Remedy = "load the kernel module, `modprobe rdma_ucm`; in a container, pass the node in with `--device " + path + "`"
 	case errors.Is(err, os.ErrPermission):
 		e.Remedy = "let the user read and write the node (`chmod 666` or a udev rule); in a container, also allow the device in its cgroup (`--device`)"
 	case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):

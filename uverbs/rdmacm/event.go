@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/verbs"
 )
 
 // EventType is the kind of an event (enum rdma_cm_event_type).
@@ -80,6 +81,23 @@ func (e *Event) Err() error {
 		return nil
 	}
 	return &EventError{Type: e.Type, Err: cause, Private: e.Param.Private}
+}
+
+// ErrAddrChanged says that the way of a connection leads to another hardware address
+// than when it was made: an interface failed over, or the address moved to another
+// host. The queue pair goes on to send to the old one. Make the connection anew.
+var ErrAddrChanged = errors.New("the hardware address of the way changed")
+
+// ends is why an event ends a connection, or the making of one; nil if it does not, or
+// if the peer wished it.
+func (e *Event) ends() error {
+	switch e.Type {
+	case DeviceRemoval:
+		return verbs.ErrDeviceLost
+	case AddrChange:
+		return ErrAddrChanged
+	}
+	return e.Err()
 }
 
 var errNoStatus = errors.New("the kernel tells no reason")

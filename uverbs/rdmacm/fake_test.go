@@ -31,6 +31,7 @@ type fakeKernel struct {
 	ids      map[uint32]*fakeID
 	next     uint32
 	lie      uint32 // added to the number of events reported
+	tos      []byte // of the option
 }
 
 type fakeChannel struct {
@@ -174,7 +175,7 @@ func (k *fakeKernel) add(id *fakeID, fd int) {
 var idField = map[uint32]int{
 	ucmaDestroyID: int(destroyIDID), ucmaBindIP: int(bindIPID), ucmaResolveIP: int(resolveIPID), ucmaResolveRoute: int(resolveRouteID),
 	ucmaQueryRoute: int(queryID), ucmaConnect: int(connectID), ucmaListen: int(listenID), ucmaAccept: int(acceptID),
-	ucmaReject: int(rejectID), ucmaDisconnect: int(disconnectID), ucmaInitQPAttr: int(initQPAttrID),
+	ucmaReject: int(rejectID), ucmaDisconnect: int(disconnectID), ucmaInitQPAttr: int(initQPAttrID), ucmaSetOption: int(setOptionID),
 }
 
 func (k *fakeKernel) write(fd int, cmd, resp []byte) syscall.Errno {
@@ -264,6 +265,18 @@ func (k *fakeKernel) command(id *fakeID, code uint32, b, resp []byte) syscall.Er
 		private := rejectPrivate.In(b)[:rejectPrivateLen.Get(b)]
 		k.push(id.peer, Rejected, int32(ReasonConsumer), &ConnParam{Private: private}, nil)
 		k.part(id)
+	case ucmaSetOption:
+		if setOptionLevel.Get(b) != optionID || int(setOptionLength.Get(b)) > len(resp) {
+			return syscall.EINVAL
+		}
+		switch name, n := setOptionName.Get(b), setOptionLength.Get(b); {
+		case name == idTOS && n == 1:
+			k.tos = append([]byte(nil), resp[:n]...)
+		case name == idAfonly && n == 4 && id.local.IsValid():
+			return syscall.EINVAL // too late
+		case name != idAfonly || n != 4:
+			return syscall.ENOSYS
+		}
 	case ucmaDisconnect:
 		k.push(id.peer, Disconnected, 0, nil, nil)
 	default:

@@ -2,6 +2,7 @@ package rdmacm
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"net/netip"
@@ -156,6 +157,28 @@ func (id *ID) destroy() error {
 		return fmt.Errorf("%d events were read, but the kernel reported %d", id.reported, n)
 	}
 	return nil
+}
+
+// SetTOS chooses the type of service of the way: on RoCE v2 the traffic class of
+// packets, and by the interface's mapping the priority. It is set before ResolveRoute.
+func (id *ID) SetTOS(tos uint8) error {
+	return id.setOption(idTOS, []byte{tos}, fmt.Sprintf("type of service %d", tos))
+}
+
+// SetIPv6Only makes a listener on an IPv6 address, also on ::, take no IPv4. It is set
+// before Bind.
+func (id *ID) SetIPv6Only() error {
+	return id.setOption(idAfonly, binary.NativeEndian.AppendUint32(nil, 1), "IPv6 only")
+}
+
+func (id *ID) setOption(name uint32, value []byte, object string) error {
+	b := newBuffer(cmdSetOption)
+	copy(b.resp, value)
+	setOptionID.Put(b.arg(), id.handle)
+	setOptionLevel.Put(b.arg(), optionID)
+	setOptionName.Put(b.arg(), name)
+	setOptionLength.Put(b.arg(), uint32(len(value)))
+	return id.do(cmdSetOption, b, object)
 }
 
 // Bind gives the ID a local address. An unspecified one (0.0.0.0, ::) is of all

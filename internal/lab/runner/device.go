@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -34,6 +35,15 @@ func IPv4GID(device string) (int, error) {
 		}
 	}
 	return 0, errors.Errorf("RDMA device %s: no RoCE v2 GID for IPv4: give its network interface an IPv4 address", device)
+}
+
+// gidAddr is the IP address that a GID stands for, "" when it cannot be read.
+func gidAddr(device string, gid int) string {
+	a, err := netip.ParseAddr(line(filepath.Join("/sys/class/infiniband", device, "ports", "1", "gids", strconv.Itoa(gid))))
+	if err != nil {
+		return ""
+	}
+	return a.Unmap().String()
 }
 
 // line reads a file of one line, "" when it cannot be read.

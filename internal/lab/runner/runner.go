@@ -97,7 +97,7 @@ func (r *Runner) proc(ctx context.Context, it plan.Item, p plan.Proc, listening 
 }
 
 func (r *Runner) expand(argv []string) []string {
-	rep := strings.NewReplacer("{device}", r.Device, "{gid}", strconv.Itoa(r.GID))
+	rep := strings.NewReplacer("{device}", r.Device, "{gid}", strconv.Itoa(r.GID), "{addr}", gidAddr(r.Device, r.GID))
 	out := make([]string, len(argv))
 	for i, a := range argv {
 		out[i] = rep.Replace(a)
