@@ -42,7 +42,7 @@ const (
 // 0 is a default too: the Default constant of that name, unless the field says
 // otherwise. It is copied by [NewNode].
 type Config struct {
-	Port     int  // physical port of the device, counted from 1; 0: port 1
+	Port     int  // physical port of the device, counted from 1; 0: the best, see verbs.RankPorts
 	GIDIndex *int // index in the port's GID table; nil: the best one, RoCE v2 with IPv4 first
 
 	SendDepth     int // work requests of one engine's chain

@@ -62,12 +62,18 @@ type Node struct {
 // close after the node; the node takes its asynchronous events, so a context
 // serves one node. Zero fields of cfg take their defaults.
 func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
+	anyPort := cfg.Port == 0
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	if ctx == nil {
 		return nil, errors.New("be: new node: no device context: open a device first")
+	}
+	if anyPort {
+		if cfg.Port, err = verbs.BestPort(ctx); err != nil {
+			return nil, errors.Wrap(err, "be: new node: choose a port")
+		}
 	}
 	if ports := ctx.Info().Ports; cfg.Port > ports {
 		return nil, errors.Errorf("be: config: Port is %d, and %s has ports 1 to %d", cfg.Port, ctx.Info().Name, ports)

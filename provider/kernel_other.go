@@ -4,8 +4,8 @@ package provider
 
 import "github.com/byteexpress/byteexpress/uverbs"
 
-// kernelDevices says that only Linux has any.
-func kernelDevices() ([]kernelDevice, error) {
-	_, err := (&uverbs.System{}).Devices()
+// devicesOf says that only Linux has any.
+func devicesOf(s *uverbs.System) ([]kernelDevice, error) {
+	_, err := s.Devices()
 	return nil, err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/byteexpress/byteexpress/uverbs"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -14,12 +15,13 @@ type Info struct {
 	ABI              int    // version of the driver's kernel ABI
 	NetDev           string // of software devices: the network interface below
 	Err              error  // not nil: it cannot be used, and why
+	Kernel           uverbs.Device
 }
 
 // List gives the RDMA devices of the kernel, by name, with the reason for those
 // that cannot be used. A machine without any has an empty list.
 func List() ([]Info, error) {
-	devs, err := kernelDevices()
+	devs, err := devicesOf(&system)
 	infos := make([]Info, len(devs))
 	for i := range devs {
 		infos[i] = devs[i].info
@@ -34,7 +36,7 @@ func Open(name string) (verbs.Device, error) {
 	if isSimulated(name) {
 		return openSimulated(name)
 	}
-	devs, err := kernelDevices()
+	devs, err := devicesOf(&system)
 	if err != nil {
 		return nil, err
 	}
@@ -51,28 +53,20 @@ func Open(name string) (verbs.Device, error) {
 	return nil, &verbs.OpError{Op: "open", Device: fmt.Sprintf("%q", name), Err: verbs.ErrNotFound, Remedy: "devices here: " + strings.Join(known, ", ")}
 }
 
-// Default chooses a device: the first of the kernel's that can be used and has an
-// active port, else a simulated one. The note says in words what was chosen and,
-// if not a real device, why not.
+// Default chooses a device: the first of [Rank] that is not rejected, else a
+// simulated one. The note says in words what was chosen and, if not a real device,
+// why not.
 func Default() (dev verbs.Device, note string, err error) {
 	var why []string
-	devs, err := kernelDevices()
+	all, err := Rank()
 	if err != nil {
 		why = append(why, err.Error())
 	}
-	for _, d := range devs {
-		if d.info.Err != nil {
-			why = append(why, d.info.Err.Error())
-			continue
+	for _, c := range all {
+		if c.Rank == 1 {
+			return c.Device, fmt.Sprintf("%s (%s): %s", c.Name, c.Provider, c.Why), nil
 		}
-		switch port, err := activePort(d.device); {
-		case err != nil:
-			why = append(why, err.Error())
-		case port == 0:
-			why = append(why, d.info.Name+": no port is active")
-		default:
-			return d.device, fmt.Sprintf("%s (%s), port %d", d.info.Name, d.info.Provider, port), nil
-		}
+		why = append(why, rejection(&c))
 	}
 	if len(why) == 0 {
 		why = []string{"this machine has no RDMA device"}
@@ -81,24 +75,16 @@ func Default() (dev verbs.Device, note string, err error) {
 	return dev, simulatedDefault + " (simulated): " + strings.Join(why, "; "), err
 }
 
-// activePort opens a device and finds its first active port, 0 if there is none.
-func activePort(d verbs.Device) (int, error) {
-	c, err := d.Open()
-	if err != nil {
-		return 0, err
+// rejection names the device, which an error does by itself.
+func rejection(c *Candidate) string {
+	if c.Err != nil {
+		return c.Why
 	}
-	defer c.Close()
-	for port := 1; port <= d.Info().Ports; port++ {
-		a, err := c.Port(port)
-		if err != nil {
-			return 0, err
-		}
-		if a.State == verbs.PortActive {
-			return port, nil
-		}
-	}
-	return 0, nil
+	return c.Name + ": " + c.Why
 }
+
+// system is the kernel that runs.
+var system uverbs.System
 
 // kernelDevice is a device of the kernel; device is nil when info.Err is not.
 type kernelDevice struct {

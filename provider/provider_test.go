@@ -195,7 +195,8 @@ func TestDeviceByPCIID(t *testing.T) {
 	s := tree(t, "6")
 	dir := filepath.Join(s.SysRoot, "class/infiniband/erdma0/device")
 	alias := []byte("pci:v000015B3d0000101Bsv000015B3sd00000001bc02sc00i00\n") // ConnectX-6
-	if err := errors.Join(os.Remove(filepath.Join(dir, "driver")), os.WriteFile(filepath.Join(dir, "modalias"), alias, 0o644)); err != nil {
+	if err := errors.Join(os.Remove(filepath.Join(dir, "driver")), os.WriteFile(filepath.Join(dir, "modalias"), alias, 0o644),
+		os.WriteFile(filepath.Join(s.SysRoot, "class/infiniband_verbs/uverbs3/abi_version"), []byte("1\n"), 0o644)); err != nil {
 		t.Fatal(err)
 	}
 	devs, err := devicesOf(s)

@@ -2,6 +2,7 @@ package verbs
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 )
 
@@ -67,4 +68,69 @@ func (g GIDEntry) Merit() string {
 		s += ", network interface not known"
 	}
 	return s
+}
+
+// RankedPort is a port's place among those of its device.
+type RankedPort struct {
+	Port   int
+	Attr   PortAttr
+	GIDs   []GIDEntry // in the order of [RankGIDs]
+	Usable bool       // ACTIVE, and with an address
+	Why    string     // it can be used or not, and what decides its place
+}
+
+// RankPorts asks for all ports of an opened device and orders them, best first: those
+// that are ACTIVE and have an address, then the faster, then by number.
+func RankPorts(ctx Context) ([]RankedPort, error) {
+	var ports []RankedPort
+	for n := 1; n <= ctx.Info().Ports; n++ {
+		p := RankedPort{Port: n}
+		var err error
+		if p.Attr, err = ctx.Port(n); err != nil {
+			return nil, err
+		}
+		gids, err := ctx.GIDs(n)
+		if err != nil {
+			return nil, err
+		}
+		p.GIDs = RankGIDs(gids)
+		p.judge()
+		ports = append(ports, p)
+	}
+	slices.SortStableFunc(ports, func(a, b RankedPort) int {
+		switch {
+		case a.Usable != b.Usable && a.Usable:
+			return -1
+		case a.Usable != b.Usable:
+			return 1
+		}
+		return cmp.Compare(b.Attr.SpeedGbps, a.Attr.SpeedGbps)
+	})
+	return ports, nil
+}
+
+func (p *RankedPort) judge() {
+	switch a := &p.Attr; {
+	case a.State != PortActive:
+		p.Why = fmt.Sprintf("%v, not ACTIVE", a.State)
+	case len(p.GIDs) == 0 && a.LinkLayer != LinkInfiniBand:
+		p.Why = "ACTIVE, but has no GID: its network interface has no address"
+	case a.LinkLayer == LinkInfiniBand && a.LID == 0 && len(p.GIDs) == 0:
+		p.Why = "ACTIVE, but has no LID: no subnet manager has found it"
+	default:
+		p.Usable = true
+		p.Why = fmt.Sprintf("ACTIVE, %g Gbit/s", a.SpeedGbps)
+	}
+}
+
+// BestPort is the first of [RankPorts]; 1 if none can be used.
+func BestPort(ctx Context) (int, error) {
+	ports, err := RankPorts(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if len(ports) == 0 || !ports[0].Usable {
+		return 1, nil
+	}
+	return ports[0].Port, nil
 }

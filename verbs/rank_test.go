@@ -47,3 +47,51 @@ func TestRankGIDs(t *testing.T) {
 		t.Error("the argument was changed")
 	}
 }
+
+// ranker is a device with ports only.
+type ranker struct {
+	Context
+	ports []PortAttr
+	gids  [][]GIDEntry
+}
+
+func (r *ranker) Info() DeviceInfo               { return DeviceInfo{Ports: len(r.ports)} }
+func (r *ranker) Port(n int) (PortAttr, error)   { return r.ports[n-1], nil }
+func (r *ranker) GIDs(n int) ([]GIDEntry, error) { return r.gids[n-1], nil }
+func oneGID() []GIDEntry                         { return []GIDEntry{{GID: GID{15: 1}, Type: GIDRoCEv2}} }
+func ethernet(s PortState, gbps float64) PortAttr {
+	return PortAttr{State: s, LinkLayer: LinkEthernet, SpeedGbps: gbps}
+}
+func infiniband(lid uint16, gbps float64) PortAttr {
+	return PortAttr{State: PortActive, LinkLayer: LinkInfiniBand, LID: lid, SpeedGbps: gbps}
+}
+
+func TestRankPorts(t *testing.T) {
+	r := &ranker{
+		ports: []PortAttr{ethernet(PortDown, 400), ethernet(PortActive, 100), ethernet(PortActive, 100), ethernet(PortActive, 800), infiniband(0, 400), infiniband(7, 200)},
+		gids:  [][]GIDEntry{oneGID(), oneGID(), oneGID(), nil, nil, nil},
+	}
+	ports, err := RankPorts(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range ports {
+		got = append(got, fmt.Sprintf("%d %v %s", p.Port, p.Usable, p.Why))
+	}
+	want := []string{
+		"6 true ACTIVE, 200 Gbit/s", "2 true ACTIVE, 100 Gbit/s", "3 true ACTIVE, 100 Gbit/s",
+		"4 false ACTIVE, but has no GID: its network interface has no address", "1 false DOWN, not ACTIVE",
+		"5 false ACTIVE, but has no LID: no subnet manager has found it",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("order:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if n, err := BestPort(r); n != 6 || err != nil {
+		t.Errorf("best port %d, %v", n, err)
+	}
+	r.ports, r.gids = r.ports[:1], r.gids[:1]
+	if n, err := BestPort(r); n != 1 || err != nil {
+		t.Errorf("best of none that can be used: %d, %v", n, err)
+	}
+}

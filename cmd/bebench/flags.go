@@ -26,7 +26,7 @@ type deviceFlags struct {
 
 func (d *deviceFlags) add(fs *pflag.FlagSet) {
 	fs.StringVarP(&d.name, "ib-dev", "d", "", "RDMA device: rxe0, mlx5_0, sim: (default: the first active one that we can drive, else sim:)")
-	fs.IntVarP(&d.port, "ib-port", "i", 1, "port of the device")
+	fs.IntVarP(&d.port, "ib-port", "i", 0, "port of the device; 0: the best, which devices --why explains")
 	fs.IntVarP(&d.gid, "gid-index", "x", -1, "index of our GID, -1: the best one")
 	fs.IntVarP(&d.mtu, "mtu", "m", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096; 0: the port's")
 	fs.IntVarP(&d.ack, "qp-timeout", "u", 14, "acknowledgement timeout: 4.096 us * 2^n, 1 to 31")
@@ -36,7 +36,7 @@ func (d *deviceFlags) add(fs *pflag.FlagSet) {
 
 func (d *deviceFlags) check() error {
 	return firstOf(
-		inRange("ib-port", d.port, 1, 255), inRange("gid-index", d.gid, -1, 255), inRange("qp-timeout", d.ack, 1, 31),
+		inRange("ib-port", d.port, 0, 255), inRange("gid-index", d.gid, -1, 255), inRange("qp-timeout", d.ack, 1, 31),
 		inRange("sl", d.sl, 0, 7), inRange("tclass", d.tclass, 0, 255), oneOf("mtu", d.mtu, 0, 256, 512, 1024, 2048, 4096),
 	)
 }

@@ -16,9 +16,9 @@ import (
 // Name is the provider's name in [verbs.DeviceInfo].
 const Name = "mlx5"
 
-// driverABI is the version of the driver's ABI that this package speaks: the only
+// DriverABI is the version of the driver's ABI that this package speaks: the only
 // one that there has been.
-const driverABI = 1
+const DriverABI = 1
 
 // Device is an mlx5 device that is not opened yet.
 type Device struct {
@@ -47,8 +47,8 @@ func (d *Device) Open() (verbs.Context, error) {
 	if !mmio.HasBarriers {
 		return nil, d.unsupported("mlx5 doorbells", "the "+runtime.GOARCH+" build, which has no store barriers for device memory (amd64 and arm64 have)")
 	}
-	if d.dev.ABI != driverABI {
-		return nil, d.unsupported(fmt.Sprintf("mlx5 driver ABI %d", driverABI), fmt.Sprintf("the kernel, whose driver has version %d", d.dev.ABI))
+	if d.dev.ABI != DriverABI {
+		return nil, d.unsupported(fmt.Sprintf("mlx5 driver ABI %d", DriverABI), fmt.Sprintf("the kernel, whose driver has version %d", d.dev.ABI))
 	}
 	k, a, err := d.openContext()
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 // Name is the provider's name in [verbs.DeviceInfo].
 const Name = "rxe"
 
-// abiVersions are the versions of the driver's ABI that this package speaks: 2,
+// MinABI to MaxABI are the versions of the driver's ABI that this package speaks: 2,
 // and 1, which differs on 32-bit hosts only.
 const (
-	minABI = 1
-	maxABI = 2
+	MinABI = 1
+	MaxABI = 2
 )
 
 // Device is an rxe device that is not opened yet.
@@ -34,7 +34,7 @@ func (d *Device) Info() verbs.DeviceInfo {
 // Open opens the device. The context runs one goroutine, which reads asynchronous
 // events, until Close.
 func (d *Device) Open() (verbs.Context, error) {
-	if d.dev.ABI < minABI || d.dev.ABI > maxABI {
+	if d.dev.ABI < MinABI || d.dev.ABI > MaxABI {
 		return nil, &verbs.OpError{Op: "open", Device: d.dev.Name, Err: &verbs.UnsupportedError{
 			Feature: "rxe driver ABI 1 to 2", Missing: "the kernel, whose driver has another version"}}
 	}

@@ -47,10 +47,27 @@ func (f *file) queryPort(c call) syscall.Errno {
 	portState.Put(b, uint8(p.State))
 	portMaxMTU.Put(b, uint8(p.MaxMTU))
 	portActiveMTU.Put(b, uint8(p.ActiveMTU))
-	portActiveWidth.Put(b, 2)  // 4 lanes
-	portActiveSpeed.Put(b, 32) // of 25 Gb/s each
+	portActiveWidth.Put(b, 2) // 4 lanes
+	portActiveSpeed.Put(b, laneSpeed(p.SpeedGbps/4))
 	portLinkLayer.Put(b, uint8(p.LinkLayer))
 	return 0
+}
+
+// laneSpeed encodes enum ib_port_speed; a speed that none has is told as EDR, 25.
+func laneSpeed(gbps float64) uint8 {
+	switch gbps {
+	case 2.5:
+		return 1
+	case 5:
+		return 2
+	case 10:
+		return 4
+	case 50:
+		return 64
+	case 100:
+		return 128
+	}
+	return 32
 }
 
 func (f *file) queryGIDs(c call) syscall.Errno {
@@ -71,7 +88,7 @@ func (f *file) queryGIDs(c call) syscall.Errno {
 			gidEntryGIDIndex.Put(b, uint32(g.Index))
 			gidEntryPortNum.Put(b, uint32(port))
 			gidEntryGIDType.Put(b, uint32(g.Type))
-			gidEntryNetdevIfindex.Put(b, 0)
+			gidEntryNetdevIfindex.Put(b, uint32(g.IfIndex))
 			b = b[gidEntrySize:]
 			n++
 		}

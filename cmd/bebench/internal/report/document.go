@@ -32,6 +32,7 @@ type Document struct {
 type Device struct {
 	Name     string `json:"name"`
 	Provider string `json:"provider"`
+	Port     int    `json:"port,omitempty"`
 	MTUBytes int    `json:"mtu_bytes,omitempty"`
 	GID      string `json:"gid,omitempty"`
 }

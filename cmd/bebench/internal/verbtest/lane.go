@@ -111,7 +111,7 @@ func (l *lane) connect(r *rig, p *Params, mine, peer *endpoint) error {
 		reads = min(reads, p.Outs)
 	}
 	path := qp.Path{
-		Port: uint8(p.Port), SGIDIndex: uint8(r.gid.Index), Access: p.Op.access(), SendPSN: l.psn,
+		Port: r.portNum, SGIDIndex: uint8(r.gid.Index), Access: p.Op.access(), SendPSN: l.psn,
 		DestNum: l.remote.Num, RecvPSN: l.remote.PSN, DGID: peer.GID, LID: peer.LID, Global: !peer.GID.IsZero(),
 		MTU: mtu, MaxReads: uint8(min(reads, 255)), MaxDestReads: uint8(min(mine.MaxDestReads, peer.MaxReads, 255)),
 		AckTimeout: qp.AckTimeout(p.AckTimeout), SL: p.ServiceLevel, TrafficClass: p.TrafficClass,

@@ -70,7 +70,7 @@ type Params struct {
 	Seed          uint64 // of the bytes that are sent
 
 	// Local choices.
-	Port         int    // port of the device
+	Port         int    // port of the device; 0: the best one
 	GIDIndex     int    // -1: the best one
 	MTUBytes     int    // 0: the port's
 	CQMod        int    // every so many requests one is signaled

@@ -13,12 +13,13 @@ import (
 // rig is the opened device of one end: context, protection domain and the way
 // out of it.
 type rig struct {
-	ctx  verbs.Context
-	pd   verbs.PD
-	attr verbs.DeviceAttr
-	port verbs.PortAttr
-	gid  verbs.GIDEntry
-	mtu  qp.MTU
+	ctx     verbs.Context
+	pd      verbs.PD
+	attr    verbs.DeviceAttr
+	port    verbs.PortAttr
+	portNum uint8 // of port
+	gid     verbs.GIDEntry
+	mtu     qp.MTU
 }
 
 // openRig opens the device and chooses port, GID and MTU.
@@ -35,22 +36,28 @@ func openRig(dev verbs.Device, p *Params) (_ *rig, err error) {
 	if r.attr, err = r.ctx.Attr(); err != nil {
 		return nil, err
 	}
-	name := r.ctx.Info().Name
-	if n := r.ctx.Info().Ports; p.Port < 1 || p.Port > n {
-		return nil, errors.Errorf("%s: port %d: the device has ports 1 to %d: choose with -i", name, p.Port, n)
+	name, port := r.ctx.Info().Name, p.Port
+	if port == 0 {
+		if port, err = verbs.BestPort(r.ctx); err != nil {
+			return nil, err
+		}
 	}
-	if r.port, err = r.ctx.Port(p.Port); err != nil {
+	if n := r.ctx.Info().Ports; port < 1 || port > n {
+		return nil, errors.Errorf("%s: port %d: the device has ports 1 to %d: choose with -i", name, port, n)
+	}
+	r.portNum = uint8(port)
+	if r.port, err = r.ctx.Port(port); err != nil {
 		return nil, err
 	}
 	if r.port.State != verbs.PortActive {
-		return nil, errors.Errorf("%s: port %d is %v, not ACTIVE: bring its link up, or choose another port with -i", name, p.Port, r.port.State)
+		return nil, errors.Errorf("%s: port %d is %v, not ACTIVE: bring its link up, or choose another port with -i", name, port, r.port.State)
 	}
-	gids, err := r.ctx.GIDs(p.Port)
+	gids, err := r.ctx.GIDs(port)
 	if err != nil {
 		return nil, err
 	}
 	if r.gid, err = chooseGID(gids, p.GIDIndex, r.port.LinkLayer); err != nil {
-		return nil, errors.WithMessagef(err, "%s: port %d", name, p.Port)
+		return nil, errors.WithMessagef(err, "%s: port %d", name, port)
 	}
 	r.mtu = r.port.ActiveMTU
 	if p.MTUBytes != 0 {
@@ -94,7 +101,7 @@ func Describe(dev verbs.Device, p *Params) (report.Device, error) {
 
 // describe gives the device for the document.
 func (r *rig) describe() report.Device {
-	d := report.Device{Name: r.ctx.Info().Name, Provider: r.ctx.Info().Provider, MTUBytes: r.mtu.Bytes()}
+	d := report.Device{Name: r.ctx.Info().Name, Provider: r.ctx.Info().Provider, Port: int(r.portNum), MTUBytes: r.mtu.Bytes()}
 	if !r.gid.GID.IsZero() {
 		d.GID = r.gid.GID.String()
 	}
