@@ -20,7 +20,7 @@ type scenario struct {
 
 // scenarios are run after the suites. No two may use the same TCP port: a closed
 // connection keeps its port for a while.
-var scenarios = []scenario{
+var scenarios = append([]scenario{
 	{"ibv_rc_pingpong", twoEnds(18601, "100 iters in", "ibv_rc_pingpong", "-d", "{device}", "-g", "{gid}", "-n", "100")},
 	{"bebench devices", []plan.Proc{
 		{Role: "bebench", Argv: []string{"bebench", "devices"}, Wants: []string{"{device}"}},
@@ -40,7 +40,7 @@ var scenarios = []scenario{
 	{"bebench msg bw, 16 sockets", bebench(18623, "-n 100 -s 100000 --sockets 16 -b", "msg", "bw")},
 	{"bebench ps inference", bebench(18624, "-n 200", "ps")},
 	{"bebench ps training", bebench(18625, "-n 200 --workload training", "ps")},
-}
+}, againstPerftest()...)
 
 // bebench is a server for one test and its client, which verifies all data.
 func bebench(port int, flags string, command ...string) []plan.Proc {

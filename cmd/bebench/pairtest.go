@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/perftest"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -26,6 +27,8 @@ type pairTest struct {
 	agreed func() map[string]string
 	// end plays one end over a control connection.
 	end func(ctx context.Context, c *control.Conn, dev verbs.Device, client bool, sink report.Sink) error
+	// foreign plays one end against a program of perftest; nil: the peer is bebench.
+	foreign func(ctx context.Context, c *perftest.Conn, dev verbs.Device, sink report.Sink) error
 	// head writes what is measured, and on what.
 	head func(o *output, dev *chosen)
 }
@@ -39,7 +42,7 @@ func (t *pairTest) run(e *env, c *cobra.Command, hosts []string) error {
 	if err != nil {
 		return err
 	}
-	if !c.Flags().Changed("verify") {
+	if !c.Flags().Changed("verify") && t.foreign == nil {
 		*t.verify = dev.sim()
 	}
 	table := report.LatencyTable
@@ -64,6 +67,18 @@ func (t *pairTest) run(e *env, c *cobra.Command, hosts []string) error {
 		measure: func(ctx context.Context, conn *control.Conn) error {
 			return t.end(ctx, conn, dev.dev, true, t.sink(o))
 		},
+	}
+	if t.foreign != nil {
+		ends.foreign = func(ctx context.Context, c *perftest.Conn) error {
+			if c.Client() {
+				return t.foreign(ctx, c, dev.dev, t.sink(o))
+			}
+			d, err := dev.again()
+			if err != nil {
+				return err
+			}
+			return t.foreign(ctx, c, d, report.Sink{})
+		}
 	}
 	if role == server {
 		return ends.run(role, hosts)

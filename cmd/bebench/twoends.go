@@ -7,7 +7,10 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/perftest"
 )
 
 // aboutEnds is the help on who is which end.
@@ -22,6 +25,8 @@ type twoEnds struct {
 	// serve runs the server's end of one agreed test, measure the client's.
 	serve   func(ctx context.Context, c *control.Conn) error
 	measure func(ctx context.Context, c *control.Conn) error
+	// foreign plays either end against a program of perftest, instead of all that.
+	foreign func(ctx context.Context, c *perftest.Conn) error
 }
 
 // run plays the role.
@@ -36,6 +41,13 @@ func (t *twoEnds) run(m mode, hosts []string) error {
 }
 
 func (t *twoEnds) client(addr string) error {
+	if t.foreign != nil {
+		nc, err := control.DialTCP(t.e.soft, addr, time.Duration(t.peer.timeout))
+		if err != nil {
+			return err
+		}
+		return t.withPerftest(t.e.hard, nc, true, nil)
+	}
 	c, err := control.Dial(t.e.soft, addr, time.Duration(t.peer.timeout))
 	if err != nil {
 		return err
@@ -66,7 +78,28 @@ func (t *twoEnds) server() error {
 }
 
 func (t *twoEnds) newServer(once bool) *control.Server {
-	return &control.Server{Hello: t.hello, Limit: time.Duration(t.peer.timeout), Once: once, Test: t.serve}
+	s := &control.Server{Hello: t.hello, Limit: time.Duration(t.peer.timeout), Once: once, Test: t.serve}
+	if t.foreign != nil {
+		s.Foreign = func(ctx context.Context, nc net.Conn, claim func() string) error {
+			return t.withPerftest(ctx, nc, false, claim)
+		}
+	}
+	return s
+}
+
+// withPerftest greets a program of perftest and plays one end of a test with it.
+func (t *twoEnds) withPerftest(ctx context.Context, nc net.Conn, client bool, claim func() (refused string)) error {
+	c := perftest.New(ctx, nc, time.Duration(t.peer.timeout), client)
+	defer c.Close()
+	if _, err := c.Hello(); err != nil {
+		return err
+	}
+	if claim != nil {
+		if refused := claim(); refused != "" {
+			return errors.WithMessage(control.ErrRefused, refused)
+		}
+	}
+	return t.foreign(ctx, c)
 }
 
 // local runs both ends over a loopback connection in this process.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/perftest"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/size"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/verbtest"
@@ -26,6 +27,7 @@ type verbsFlags struct {
 	all      bool
 	duration seconds
 	verify   bool
+	program  string // at the other end: "bebench" or "perftest"
 	p        verbtest.Params
 }
 
@@ -77,6 +79,7 @@ func (f *verbsFlags) add(fs *pflag.FlagSet, iters int) {
 	}
 	fs.BoolVarP(&p.Events, "events", "e", false, "sleep until a completion comes instead of polling")
 	fs.BoolVarP(&p.Histogram, "report-histogram", "H", false, "report the latency histogram")
+	fs.StringVar(&f.program, "peer", "bebench", "`program` at the other end: bebench, or perftest for its ib_"+use(p.Op, p.Latency))
 	fs.BoolVar(&f.verify, "verify", false, "compare the bytes at the receiver (default true on sim:)")
 	p.QPs, p.Threads, p.PostList = 1, 1, 1
 	if p.Latency {
@@ -124,7 +127,46 @@ func (f *verbsFlags) check(c *cobra.Command, hosts []string) error {
 	contradict(p.Threads > p.QPs, "--threads is more than -q: each thread needs a queue pair")
 	contradict(p.NoPeak && (f.output.limits.maxMean > 0 || f.output.limits.maxP99 > 0 || p.Histogram), "-N measures no latency, which --max-mean, --max-p99 and -H need")
 	contradict(p.Latency && f.output.limits.minBW > 0, "lat measures no bandwidth, which --min-bw needs")
+	if f.program != "bebench" && err == nil {
+		err = f.checkForeign(set)
+	}
 	return err
+}
+
+// checkForeign refuses what cannot be done with perftest at the other end, and takes
+// its defaults.
+func (f *verbsFlags) checkForeign(set func(flag string) bool) error {
+	p := &f.p
+	no := func(bad bool, flag, why string) error {
+		if !bad {
+			return nil
+		}
+		return exit.Usagef("--peer perftest and %s: %s: leave one of them out", flag, why)
+	}
+	onlyUs := p.Op != verbtest.Send && !(p.Latency && p.Op == verbtest.Write)
+	if f.program != "perftest" {
+		return exit.Usagef("--peer %q: want bebench or perftest", f.program)
+	}
+	if !set("iters") {
+		p.Iters = 1000
+		if p.Op == verbtest.Write && !p.Latency {
+			p.Iters = 5000
+		}
+	}
+	return firstOf(
+		no(p.Op == verbtest.WriteImm, "write-imm", "perftest has no such test in all its versions"),
+		no(f.verify, "--verify", "perftest sends no bytes that could be checked"),
+		no(p.Bidirectional, "-b", "in both directions perftest uses each queue pair for both, which we do not"),
+		no(p.Duration > 0 && !onlyUs, "-D", "both ends must know the number of messages"),
+	)
+}
+
+// use is the end of the name of perftest's program.
+func use(op verbtest.Op, latency bool) string {
+	if latency {
+		return op.String() + "_lat"
+	}
+	return op.String() + "_bw"
 }
 
 func (f *verbsFlags) run(e *env, c *cobra.Command, hosts []string) error {
@@ -139,6 +181,11 @@ func (f *verbsFlags) run(e *env, c *cobra.Command, hosts []string) error {
 		end: func(ctx context.Context, conn *control.Conn, dev verbs.Device, client bool, sink report.Sink) error {
 			return verbtest.Run(e.soft, ctx, conn, dev, p, client, sink)
 		},
+	}
+	if f.program == "perftest" {
+		t.foreign = func(ctx context.Context, conn *perftest.Conn, dev verbs.Device, sink report.Sink) error {
+			return verbtest.RunPerftest(e.soft, ctx, conn, dev, p, sink)
+		}
 	}
 	return t.run(e, c, hosts)
 }

@@ -72,12 +72,21 @@ func New(ctx context.Context, c net.Conn, limit time.Duration) *Conn {
 
 // Dial connects to a server at addr, "host:port".
 func Dial(ctx context.Context, addr string, limit time.Duration) (*Conn, error) {
+	c, err := DialTCP(ctx, addr, limit)
+	if err != nil {
+		return nil, err
+	}
+	return New(ctx, c, limit), nil
+}
+
+// DialTCP connects to a server that may speak another protocol.
+func DialTCP(ctx context.Context, addr string, limit time.Duration) (net.Conn, error) {
 	d := net.Dialer{Timeout: limit}
 	c, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, &StepError{"connect", addr, errors.WithMessage(err, "is the server running there, with the same -p?")}
 	}
-	return New(ctx, c, limit), nil
+	return c, nil
 }
 
 // Within makes the connection's context ctx instead of the one that it was made
@@ -217,20 +226,23 @@ func printable(text string) string {
 	}, text)
 }
 
-// fail names step and peer, and puts the causes that users meet into words.
-func (c *Conn) fail(step string, err error) error {
+func (c *Conn) fail(step string, err error) error { return Failed(c.ctx, step, c.Peer(), c.limit, err) }
+
+// Failed makes the error of a step with a peer, within a time limit and a context. It
+// puts the causes that users meet into words; nil stays nil.
+func Failed(ctx context.Context, step, peer string, limit time.Duration, err error) error {
 	var s *StepError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &s):
 		return err
-	case c.ctx.Err() != nil:
-		err = context.Cause(c.ctx)
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fmt.Errorf("%w: limit %v (--timeout)", ErrTimeout, c.limit)
+		err = fmt.Errorf("%w: limit %v (--timeout)", ErrTimeout, limit)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), strings.Contains(err.Error(), "reset by peer"), strings.Contains(err.Error(), "broken pipe"):
 		err = ErrGone
 	}
-	return &StepError{step, c.Peer(), err}
+	return &StepError{step, peer, err}
 }

@@ -26,6 +26,9 @@ type Server struct {
 	Once  bool          // one test, then return
 	// Test runs one agreed test with a client.
 	Test func(ctx context.Context, c *Conn) error
+	// Foreign, if it is set, serves clients that do not speak our protocol, instead
+	// of all else. It calls claim before the test, and gives up if that refuses.
+	Foreign func(ctx context.Context, nc net.Conn, claim func() (refused string)) error
 	// Ended is told of every client that was served or turned away; err is nil
 	// after a good test. It may be called from several goroutines.
 	Ended func(peer string, err error)
@@ -76,9 +79,7 @@ func (s *Server) Run(ctx, hard context.Context, ln net.Listener) error {
 
 // serve reports whether the client got as far as a test.
 func (s *Server) serve(ctx context.Context, nc net.Conn) (ran bool, err error) {
-	c := New(ctx, nc, s.Limit)
-	defer c.Close()
-	err = c.Welcome(s.Hello, func() string {
+	claim := func() string {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.Once && s.taken {
@@ -86,8 +87,14 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) (ran bool, err error) {
 		}
 		s.taken, ran = true, true
 		return ""
-	})
-	if err != nil {
+	}
+	if s.Foreign != nil {
+		err := s.Foreign(ctx, nc, claim)
+		return ran, err
+	}
+	c := New(ctx, nc, s.Limit)
+	defer c.Close()
+	if err := c.Welcome(s.Hello, claim); err != nil {
 		if ran { // agreed, but gone before it knew
 			s.mu.Lock()
 			s.taken = false

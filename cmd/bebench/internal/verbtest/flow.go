@@ -131,6 +131,9 @@ func (f *flow) caps() qp.Caps {
 	}
 	if f.inline() {
 		c.Inline = f.lay.size
+		if f.p.foreign { // for all sizes
+			c.Inline = f.p.Inline
+		}
 	}
 	return c
 }
@@ -147,6 +150,9 @@ func (f *flow) postFirst() error {
 	}
 	for i, l := range f.lanes {
 		if f.initiator && !f.p.Latency {
+			if !f.p.grants() {
+				continue
+			}
 			for j := range grantSlots {
 				f.recvs[j] = qp.RecvWR{ID: recvID(i)}
 			}
@@ -166,6 +172,11 @@ func (f *flow) postFirst() error {
 // repost posts n more receives on a lane, each with its slot.
 func (f *flow) repost(i int, n int64) error {
 	l := f.lanes[i]
+	if f.p.foreign {
+		if n = min(n, int64(f.p.Iters)-l.reposted); n == 0 {
+			return nil
+		}
+	}
 	for j := range n {
 		f.sges[j] = qp.SGE{Addr: addrOf(l.in) + f.lay.offset(l.reposted+j), Length: uint32(f.lay.size), LKey: l.region.LKey}
 		f.recvs[j] = qp.RecvWR{ID: recvID(i), SGEs: f.sges[j : j+1]}

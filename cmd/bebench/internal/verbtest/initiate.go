@@ -62,7 +62,7 @@ func (f *flow) blast() error {
 func (f *flow) fill(i int) error {
 	l := f.lanes[i]
 	room := int64(f.p.txDepth(f.lay)) - (l.posted - l.completed)
-	if f.p.Op.tellsReceiver() {
+	if f.p.grants() {
 		room = min(room, int64(l.granted-uint32(l.posted)))
 	}
 	if room <= 0 {
@@ -104,6 +104,9 @@ func (f *flow) request(i, n int, m int64) {
 	w := &f.sends[n]
 	*w = qp.SendWR{
 		ID: sendID(i), Opcode: f.p.Op.opcode(), Imm: uint32(m), RKey: mr.RKey(l.remote.RKey), RemoteAddr: l.remote.Addr + f.lay.offset(m),
+	}
+	if f.p.foreign && w.Opcode == qp.SendWithImm {
+		w.Opcode = qp.Send
 	}
 	last := f.p.Duration == 0 && m == int64(f.p.Iters)-1
 	if (m+1)%int64(f.cqMod()) == 0 || last {

@@ -66,11 +66,12 @@ func newLane(r *rig, f *flow, index int) (*lane, error) {
 	}
 	needOut, needIn := f.areas()
 	n := 0
+	area := f.p.areaBytes(f.lay)
 	if needOut {
-		n += f.lay.bytes()
+		n += area
 	}
 	if needIn {
-		n += f.lay.bytes()
+		n += area
 	}
 	var err error
 	if l.mem, err = pages.Alloc(n); err != nil {
@@ -78,13 +79,13 @@ func newLane(r *rig, f *flow, index int) (*lane, error) {
 	}
 	at := 0
 	if needOut {
-		l.out, at = l.mem[:f.lay.bytes()], f.lay.bytes()
+		l.out, at = l.mem[:area], area
 		for s := range f.lay.slots {
 			pattern.Fill(f.lay.slot(l.out, int64(s)), pattern.Seed(l.outSeed, uint64(s)))
 		}
 	}
 	if needIn {
-		l.in = l.mem[at : at+f.lay.bytes()]
+		l.in = l.mem[at : at+area]
 		clear(l.in) // its pages are there before the clock runs
 	}
 	l.region, err = r.pd.Register(l.mem, f.p.Op.access())

@@ -34,6 +34,10 @@ func (o Op) opcode() qp.Opcode {
 	return [...]qp.Opcode{qp.SendWithImm, qp.Write, qp.WriteWithImm, qp.Read, qp.FetchAdd}[o]
 }
 
+// grants reports whether the receiver tells the initiator how many receives it has
+// posted. Against perftest, RNR makes a fast sender wait.
+func (p *Params) grants() bool { return p.Op.tellsReceiver() && !p.Latency && !p.foreign }
+
 // tellsReceiver reports whether the receiver gets a completion for each message.
 func (o Op) tellsReceiver() bool { return o == Send || o == WriteImm }
 
@@ -84,6 +88,12 @@ type Params struct {
 	NoPeak       bool   // no clock reading for each doorbell: neither peak nor percentiles
 	Histogram    bool   // rows carry the latency histogram
 	Device       string // for messages
+
+	// foreign tells that the peer is a program of perftest: its SENDs carry no
+	// number, it gives no grants, and it may cycle its messages through the first
+	// page of our memory.
+	foreign bool
+	page    int // length of that page in bytes
 }
 
 // Agreed lists, by flag, the options that must be equal at both ends.
@@ -126,7 +136,23 @@ func (p *Params) layout(size int) layout {
 	if p.Latency {
 		want = 2
 	}
+	if p.foreign && p.Op != Send {
+		// What a peer of ours has: a page of slots, or one.
+		return layout{size, stride, max(1, p.page/stride)}
+	}
 	return layout{size, stride, max(1, min(want, areaBudget/p.QPs/stride))}
+}
+
+// areaBytes is how much memory the slots of a queue pair need, for all sizes.
+func (p *Params) areaBytes(l layout) int {
+	if !p.foreign {
+		return l.bytes()
+	}
+	most := p.page
+	for _, size := range p.Sizes {
+		most = max(most, p.layout(size).bytes())
+	}
+	return most
 }
 
 func (l layout) bytes() int { return l.stride * l.slots }
@@ -141,7 +167,12 @@ func (l layout) slot(area []byte, m int64) []byte {
 func (l layout) offset(m int64) uint64 { return uint64(m%int64(l.slots)) * uint64(l.stride) }
 
 // rxDepth is how many receives are posted: no more than there are slots.
-func (p *Params) rxDepth(l layout) int { return min(p.RxDepth, l.slots) }
+func (p *Params) rxDepth(l layout) int {
+	if p.foreign { // none may be left for the next size
+		return min(p.RxDepth, l.slots, p.Iters)
+	}
+	return min(p.RxDepth, l.slots)
+}
 
 // txDepth is how many requests are outstanding. What a READ or an atomic brings
 // needs a slot of its own.
@@ -149,7 +180,7 @@ func (p *Params) txDepth(l layout) int {
 	switch {
 	case p.Latency && !p.Op.pingPong():
 		return 1
-	case p.Op.pingPong():
+	case p.Op.pingPong(), p.foreign:
 		return p.TxDepth
 	}
 	return min(p.TxDepth, l.slots)
