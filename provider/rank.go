@@ -93,6 +93,16 @@ func (c *Candidate) speed() float64 {
 	return 0
 }
 
+// Judge opens a device that is not of the kernel, such as a simulated one, and
+// gives its ports and their places.
+func Judge(d verbs.Device) Candidate {
+	c := consider(&uverbs.System{}, &kernelDevice{info: Info{DeviceInfo: d.Info()}, device: d})
+	if c.Err == nil {
+		c.Why = "simulated: chosen where no device of the kernel can be used"
+	}
+	return c
+}
+
 // consider opens a device and judges its ports.
 func consider(s *uverbs.System, d *kernelDevice) Candidate {
 	c := Candidate{Info: d.info, Device: d.device}
@@ -155,7 +165,7 @@ func (c *Candidate) ask(s *uverbs.System) (err error) {
 // hidden gives the entries of a port that sysfs has and the device did not give: they
 // are of another network namespace.
 func hidden(s *uverbs.System, device string, port int, have []GIDCandidate) (out []GIDCandidate) {
-	seen, _ := s.GIDs(device, port)
+	seen, _ := s.GIDs(device, port) // none for what is not of the kernel
 	for _, g := range seen {
 		if slices.ContainsFunc(have, func(h GIDCandidate) bool { return h.Index == g.Index }) {
 			continue

@@ -138,7 +138,7 @@ func TestUsage(t *testing.T) {
 		{"-D 5 --min-bw 3", "name one"},
 		{"--interval 1", "no results before its end"},
 		{"send bw -u 0", "--qp-timeout 0: must be 1 to 31"},
-		{"devices extra", `devices: takes no argument, got ["extra"]`},
+		{"devices a b", `devices: at most one device, got ["a" "b"]`},
 	} {
 		_, text, two := strings.Cut(tt.want, "\x00")
 		if !two {
@@ -178,6 +178,7 @@ func TestLocalRuns(t *testing.T) {
 		{"ps -n 20 --transport tcp --local --rows 100", []string{"fetch tcp"}},
 		{"devices --why", []string{"default:"}},
 		{"devices --json -", []string{"bebench-devices/1"}},
+		{"devices sim:", []string{"completions a queue", "rank 1: RoCE v2, IPv4 address"}},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
 			bebench(context.Background(), onSim(tt.args)...).want(t, exit.Done, tt.want...)
