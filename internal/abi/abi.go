@@ -43,6 +43,15 @@ func (o U64) Put(b []byte, v uint64) { binary.NativeEndian.PutUint64(b[o:], v) }
 // Get loads the field of the struct at b.
 func (o U64) Get(b []byte) uint64 { return binary.NativeEndian.Uint64(b[o:]) }
 
+// BE16 is the offset of a 16-bit field that is big-endian on every host.
+type BE16 int
+
+// Put stores v into the field of the struct at b.
+func (o BE16) Put(b []byte, v uint16) { binary.BigEndian.PutUint16(b[o:], v) }
+
+// Get loads the field of the struct at b.
+func (o BE16) Get(b []byte) uint16 { return binary.BigEndian.Uint16(b[o:]) }
+
 // BE32 is the offset of a 32-bit field that is big-endian on every host.
 type BE32 int
 

@@ -22,8 +22,8 @@ func newBenchQueue(tb testing.TB) *benchQueue {
 	const blocks, slots = 1024, 1024
 	e := &ends{num: 0x123, id: 5, sq: newBook(mapped(tb, bookBytes(blocks), 0), 0, blocks), rq: newBook(mapped(tb, bookBytes(blocks), 0), 0, blocks)}
 	rec := mapped(tb, 4096, 0)
-	c := &cqRing{b: mapped(tb, slots*cqeSize, 0).Bytes(), mask: slots - 1, uidx: true, record: rec.Uint32(64)}
-	c.prepare()
+	ring := newCQRing(mapped(tb, slots*cqeSize, 0).Bytes(), cqeSize, true, rec.Uint32(64))
+	c := &ring
 	reg := &register{page: &uarPage{m: mapped(tb, 4096, 0)}, off: 0x800, size: 256}
 	s := &sendQueue{
 		sendRing: sendRing{b: mapped(tb, blocks*blockSize, 0).Bytes(), mask: blocks - 1, qpn: 0x123}, book: &e.sq, reg: reg,

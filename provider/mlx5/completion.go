@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 
 	"github.com/byteexpress/byteexpress/cq"
-	"github.com/byteexpress/byteexpress/mmio"
 )
 
 // ends is what completions of a queue pair need of it.
@@ -13,106 +12,41 @@ type ends struct {
 	id  uint32 // by which completions name it
 	sq  book
 	rq  book
+
+	shared *sharedRecv // gives the receives; nil: rq
+	inside *payloads   // where payload inside entries belongs; nil: none comes
 }
 
 // numberMask are the bits of a queue pair's number or user index.
 const numberMask = 0xffffff
 
-// cqRing is a completion queue's memory, of a power of two of entries.
-type cqRing struct {
-	b      []byte
-	mask   uint32
-	next   uint32  // entries consumed ever
-	uidx   bool    // entries name queue pairs by user index, else by number
-	record *uint32 // word of the doorbell record: entries consumed, big-endian
-	last   *ends   // of the last entry
+// received reports whether entries of an opcode retire a receive.
+func received(opcode uint8) bool {
+	return opcode >= cqeRespWriteImm && opcode <= cqeRespSendInvalidate || opcode == cqeRespErr
 }
 
-// prepare makes every entry of a new ring one that the NIC has not written.
-func (c *cqRing) prepare() {
-	for off := int(cqeOpOwn); off < len(c.b); off += cqeSize {
-		c.b[off] = cqeInvalid << 4
-	}
-}
-
-// pending gives the entry at a position and its opcode, if the NIC has written it.
-func (c *cqRing) pending(at uint32) (e []byte, opcode uint8, ok bool) {
-	e = c.b[int(at&c.mask)*cqeSize:][:cqeSize:cqeSize]
-	own := cqeOpOwn.Get(e)
-	lap := at&(c.mask+1) != 0
-	return e, own >> 4, own>>4 != cqeInvalid && (own&cqeOwnerMask != 0) == lap
-}
-
-// owner gives the number by which an entry names its queue pair.
-func (c *cqRing) owner(e []byte) uint32 {
-	if c.uidx {
-		return cqeSRQNUIDX.Get(e) & numberMask
-	}
-	return cqeSopDropQPN.Get(e) & numberMask
-}
-
-// poll moves completions into dst. Entries of queue pairs that find does not know
-// are of ones that were closed, and are passed over.
-func (c *cqRing) poll(dst []cq.Completion, find func(uint32) *ends) (n int) {
-	start := c.next
-	for n < len(dst) {
-		e, opcode, ok := c.pending(c.next)
-		if !ok {
-			break
-		}
-		mmio.ReadBarrier()
-		c.next++
-		id := c.owner(e)
-		q := c.last
-		if q == nil || q.id != id {
-			if q = find(id); q == nil {
-				continue
-			}
-			c.last = q
-		}
-		if q.complete(e, opcode, &dst[n]) {
-			n++
-		}
-	}
-	if c.next != start {
-		mmio.WriteBarrier()
-		mmio.StoreBE32(c.record, c.next&numberMask)
-	}
-	return n
-}
-
-// forget makes the entries not yet polled of a queue pair those of an unknown one.
-// Preconditions: the NIC writes no more of them.
-func (c *cqRing) forget(q *ends) {
-	c.last = nil
-	for at := c.next; at-c.next <= c.mask; at++ {
-		e, _, ok := c.pending(at)
-		if !ok {
-			return
-		}
-		mmio.ReadBarrier()
-		if c.owner(e) != q.id {
-			continue
-		}
-		if c.uidx {
-			cqeSRQNUIDX.Put(e, numberMask)
-		} else {
-			cqeSopDropQPN.Put(e, cqeSopDropQPN.Get(e)|numberMask)
-		}
-	}
-}
-
-// complete decodes an entry and retires its request. false: an entry of a kind
-// that this package does not ask for.
-func (q *ends) complete(e []byte, opcode uint8, c *cq.Completion) bool {
-	switch opcode {
+// complete decodes an entry and retires its request. own is its last byte, p the
+// payload inside it, if it says so there. false: an entry of a kind that this
+// package does not ask for.
+func (q *ends) complete(e []byte, own uint8, p []byte, c *cq.Completion) bool {
+	switch opcode := own >> 4; opcode {
 	case cqeReq:
 		*c = cq.Completion{QPNum: q.num}
 		slot := counter(e)
 		q.sendKind(e, slot, c)
+		if own&formatMask != 0 {
+			c.Status = q.unloadSend(slot, p, c.ByteLen)
+		}
 		q.retireSend(slot, c)
 	case cqeRespWriteImm, cqeRespSend, cqeRespSendImm, cqeRespSendInvalidate:
-		*c = cq.Completion{QPNum: q.num, ByteLen: cqeByteCount.Get(e), Opcode: cq.Recv}
+		*c = cq.Completion{QPNum: q.num, ByteLen: cqeByteCount.Get(e)}
+		if own&formatMask != 0 {
+			if c.Status = q.unloadRecv(counter(e), p, c.ByteLen); c.Status != cq.Success {
+				q.retireRecv(e, c)
+				break
+			}
+		}
+		c.Opcode = cq.Recv
 		if cqeFlagsRQPN.Get(e)>>28&3 != 0 {
 			c.Flags = cq.HasGRH
 		}
@@ -175,8 +109,13 @@ func (q *ends) retireSend(slot uint32, c *cq.Completion) {
 	q.sq.complete(q.sq.head(slot) + 1)
 }
 
-// retireRecv frees a receive: they complete in order. The entry names it all the same.
+// retireRecv frees a receive. Those of a queue of its own complete in order; the
+// entry names it all the same.
 func (q *ends) retireRecv(e []byte, c *cq.Completion) {
+	if q.shared != nil {
+		c.ID = q.shared.retire(counter(e))
+		return
+	}
 	c.ID = q.rq.id(counter(e))
 	q.rq.complete(q.rq.completed() + 1)
 }

@@ -17,6 +17,7 @@ type devContext struct {
 	*kdev.Context
 	observer Observer
 	answer   contextAnswer
+	settings Settings
 	uars     uars
 	records  records
 
@@ -26,8 +27,8 @@ type devContext struct {
 	uidx   uint32     // last user index used
 }
 
-func newContext(k *uverbs.Context, d *Device, a contextAnswer) (*devContext, error) {
-	c := &devContext{observer: d.observer, answer: a}
+func newContext(k *uverbs.Context, d *Device, a contextAnswer, s Settings) (*devContext, error) {
+	c := &devContext{observer: d.observer, answer: a, settings: s}
 	c.ends.Store(&map[uint32]*ends{})
 	c.uars.c = c
 	var err error
@@ -51,6 +52,8 @@ func queryDevice(k *uverbs.Context, l *limits) (verbs.DeviceAttr, error) {
 	a.MaxSGE = max(min(a.MaxSGE, (l.sendDesc-sendOverhead)/dataSize, l.recvDesc/dataSize), 0)
 	a.MaxQPWR = min(a.MaxQPWR, l.sendBlocks*blockSize/(sendOverhead+4*dataSize), l.recvWR)
 	a.MaxCQE = min(a.MaxCQE, maxCQE-1)
+	a.MaxSRQWR = max(min(a.MaxSRQWR, l.sharedWR-1), 0)
+	a.MaxSRQSGE = max(min(a.MaxSRQSGE, (l.recvDesc-nextSize)/dataSize), 0)
 	return a, err
 }
 

@@ -27,19 +27,20 @@ func readContextAnswer(b []byte) contextAnswer {
 		limits: limits{
 			sendDesc: int(contextRespMaxSQDescSize.Get(b)), recvDesc: int(contextRespMaxRQDescSize.Get(b)),
 			sendBlocks: int(contextRespMaxSendBlocks.Get(b)), recvWR: int(contextRespMaxRecvWR.Get(b)),
+			sharedWR: min(int(contextRespMaxSRQRecvWR.Get(b)), 1<<16),
 		},
 		cqeVersion: contextRespCQEVersion.Get(b), bfRegSize: int(contextRespBFRegSize.Get(b)), bfRegs: int(contextRespTotBFRegs.Get(b)),
 		uarsPerPage: max(int(contextRespUARsPerPage.Get(b)), 1),
 	}
 }
 
-// cqRequest is the driver's part of the request for a completion queue. page names
-// the UAR page to arm by; nil: that of the context.
-func cqRequest(buf, record uint64, page *uarPage) []byte {
+// cqRequest is the driver's part of the request for a completion queue with entries
+// of that many bytes. page names the UAR page to arm by; nil: that of the context.
+func cqRequest(buf, record uint64, entry int, page *uarPage) []byte {
 	b := make([]byte, createCQSize)
 	createCQBufAddr.Put(b, buf)
 	createCQDBAddr.Put(b, record)
-	createCQCQESize.Put(b, cqeSize)
+	createCQCQESize.Put(b, uint32(entry))
 	if page != nil {
 		createCQFlags.Put(b, createCQFlagUARIndex)
 		createCQUARPageIndex.Put(b, uint16(page.id))
@@ -47,10 +48,26 @@ func cqRequest(buf, record uint64, page *uarPage) []byte {
 	return b
 }
 
+// resizeRequest is the driver's part of the request for another size.
+func resizeRequest(buf uint64, entry int) []byte {
+	b := make([]byte, resizeCQSize)
+	resizeCQBufAddr.Put(b, buf)
+	resizeCQCQESize.Put(b, uint16(entry))
+	return b
+}
+
+// srqRequest is the driver's part of the request for a shared receive queue.
+func srqRequest(buf, record uint64) []byte {
+	b := make([]byte, createSRQSize)
+	createSRQBufAddr.Put(b, buf)
+	createSRQDBAddr.Put(b, record)
+	return b
+}
+
 // qpRequest is the driver's part of the request for a queue pair. page names the
 // UAR page of its doorbell; nil: the driver chooses a register of the context's.
-// No flag asks for payload inside completions.
-func qpRequest(buf, record uint64, s *sizes, uidx uint32, page *uarPage) []byte {
+// inside asks for short payload inside completions.
+func qpRequest(buf, record uint64, s *sizes, uidx uint32, page *uarPage, inside bool) []byte {
 	b := make([]byte, createQPSize)
 	createQPBufAddr.Put(b, buf)
 	createQPDBAddr.Put(b, record)
@@ -58,10 +75,15 @@ func qpRequest(buf, record uint64, s *sizes, uidx uint32, page *uarPage) []byte 
 	createQPRQCount.Put(b, uint32(s.recvSlots))
 	createQPRQShift.Put(b, uint32(s.recvShift))
 	createQPUIDX.Put(b, uidx)
+	flags := uint32(0)
+	if inside {
+		flags |= createQPFlagScatterCQE
+	}
 	if page != nil {
-		createQPFlags.Put(b, createQPFlagUARIndex)
+		flags |= createQPFlagUARIndex
 		createQPBFRegIndex.Put(b, page.id)
 	}
+	createQPFlags.Put(b, flags)
 	return b
 }
 

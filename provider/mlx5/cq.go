@@ -5,8 +5,10 @@ package mlx5
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mmio"
@@ -47,14 +49,12 @@ func (c *devContext) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
 	}
 	q := &completionQueue{ctx: c, find: c.find}
 	if q.record, err = c.records.take(); err == nil {
-		q.m, err = mmio.Anonymous(slots * cqeSize)
+		err = q.allocate(slots, &q.m, &q.ring)
 	}
 	if err != nil {
 		q.release()
 		return nil, c.Fail(op, "", err, "the process may be out of memory or mappings (vm.max_map_count)")
 	}
-	q.ring = cqRing{b: q.m.Bytes(), mask: uint32(slots - 1), uidx: c.answer.cqeVersion == cqeVersionUIDX, record: q.record.word(recordConsumer)}
-	q.ring.prepare()
 	if q.ch, err = c.K.CreateCompChannel(); err != nil {
 		q.release()
 		return nil, err
@@ -66,7 +66,7 @@ func (c *devContext) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
 	q.user = c.EnterCQ(q)
 	var resp [createCQRespSize]byte
 	q.h, _, err = c.K.CreateCQ(&uverbs.CQConfig{Entries: slots - 1, Vector: cfg.Vector, Channel: q.ch, UserHandle: q.user},
-		&uverbs.UHW{In: cqRequest(mr.Addr(q.m.Bytes()), q.record.addr(), page), Out: resp[:]})
+		&uverbs.UHW{In: cqRequest(mr.Addr(q.m.Bytes()), q.record.addr(), c.settings.entry(), page), Out: resp[:]})
 	if err != nil {
 		c.Leave(q.user, 0)
 		q.release()
@@ -74,6 +74,17 @@ func (c *devContext) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
 	}
 	q.armer = armer{page: c.uars.cq, cqn: createCQRespCQN.Get(resp[:])}
 	return q, nil
+}
+
+// allocate makes a ring of so many slots on memory of its own.
+func (q *completionQueue) allocate(slots int, m **mmio.Mapping, ring *cqRing) (err error) {
+	c := q.ctx
+	n := slots * c.settings.entry()
+	if *m, err = queueMemory(n, c.settings.CompletionPages); err != nil {
+		return err
+	}
+	*ring = newCQRing((*m).Bytes()[:n:n], c.settings.entry(), c.answer.cqeVersion == cqeVersionUIDX, q.record.word(recordConsumer))
+	return nil
 }
 
 // release gives back what is not the kernel's.
@@ -91,9 +102,48 @@ func (q *completionQueue) release() error {
 // Capacity is how many completions the queue can hold.
 func (q *completionQueue) Capacity() int { return int(q.ring.mask) }
 
-// Resize changes how many completions the queue can hold: not yet.
+// Resize changes how many completions the queue can hold. The NIC says in the old
+// ring where it went on in the new one. Should it not, the queue is as one that has
+// overflowed.
 func (q *completionQueue) Resize(entries int) error {
-	return q.ctx.Fail("resize completion queue", "", &verbs.UnsupportedError{Feature: "resizing completion queues", Missing: "this provider"}, "")
+	const op = "resize completion queue"
+	c := q.ctx
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.closed {
+		return c.Fail(op, "", cq.ErrClosed, "")
+	}
+	what := fmt.Sprintf("to %d entries", entries)
+	if err := c.Limits.CheckCQ(verbs.CQConfig{Entries: entries}); err != nil {
+		return c.Fail(op, what, err, "")
+	}
+	slots, err := sizeCQ(entries)
+	switch n := q.ring.waiting(); {
+	case err != nil:
+		return c.Fail(op, what, err, "")
+	case n > entries:
+		return c.Fail(op, what, fmt.Errorf("%w: %d completions wait", syscall.EINVAL, n), "poll first")
+	case slots == q.Capacity()+1:
+		return nil
+	}
+	var m *mmio.Mapping
+	var ring cqRing
+	if err := q.allocate(slots, &m, &ring); err != nil {
+		return c.Fail(op, what, err, "the process may be out of memory or mappings (vm.max_map_count)")
+	}
+	if _, err := c.K.ResizeCQ(q.h, slots-1, &uverbs.UHW{In: resizeRequest(mr.Addr(m.Bytes()), c.settings.entry())}); err != nil {
+		m.Close()
+		return err
+	}
+	old := q.m
+	q.m = m // the NIC writes there from now on, whatever follows
+	if !q.ring.moveTo(&ring) {
+		q.ring = ring
+		q.overflow.Store(true)
+		old.Close()
+		return c.Fail(op, what, errors.New("the old ring has no entry that tells of it"), "close the queue and make another")
+	}
+	return old.Close()
 }
 
 // Poll moves completions into dst.
@@ -108,6 +158,8 @@ func (q *completionQueue) Poll(dst []cq.Completion) (int, error) {
 		return n, nil
 	}
 	switch {
+	case q.ring.broken:
+		return 0, errCompressed
 	case q.overflow.Load():
 		return 0, cq.ErrOverflow
 	case q.ctx.Lost():

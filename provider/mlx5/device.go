@@ -5,6 +5,7 @@ package mlx5
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"syscall"
 
@@ -25,6 +26,7 @@ type Device struct {
 	sys      *uverbs.System
 	dev      uverbs.Device
 	observer Observer
+	settings *Settings // nil: the environment's
 }
 
 // New gives the mlx5 device that uverbs found.
@@ -33,6 +35,13 @@ func New(sys *uverbs.System, dev uverbs.Device) *Device { return &Device{sys: sy
 // NewObserved gives a device that is a model, which has to be told of stores.
 func NewObserved(sys *uverbs.System, dev uverbs.Device, o Observer) *Device {
 	return &Device{sys: sys, dev: dev, observer: o}
+}
+
+// With gives the device with settings other than the environment's.
+func (d *Device) With(s Settings) *Device {
+	e := *d
+	e.settings = &s
+	return &e
 }
 
 // Info names the device.
@@ -50,6 +59,14 @@ func (d *Device) Open() (verbs.Context, error) {
 	if d.dev.ABI != DriverABI {
 		return nil, d.unsupported(fmt.Sprintf("mlx5 driver ABI %d", DriverABI), fmt.Sprintf("the kernel, whose driver has version %d", d.dev.ABI))
 	}
+	s := d.settings
+	if s == nil {
+		env, err := SettingsFrom(os.Getenv)
+		if err != nil {
+			return nil, &verbs.OpError{Op: "open", Device: d.dev.Name, Err: err}
+		}
+		s = &env
+	}
 	k, a, err := d.openContext()
 	if err != nil {
 		return nil, err
@@ -58,7 +75,7 @@ func (d *Device) Open() (verbs.Context, error) {
 		k.Close()
 		return nil, d.unsupported(fmt.Sprintf("completion format 0 to %d", cqeVersionUIDX), fmt.Sprintf("the kernel, whose driver uses %d", a.cqeVersion))
 	}
-	c, err := newContext(k, d, a)
+	c, err := newContext(k, d, a, *s)
 	if err != nil {
 		k.Close()
 		return nil, err

@@ -18,10 +18,12 @@ func FuzzPoll(f *testing.F) {
 	const slots = 8
 	sq, rq, rec := mapped(f, bookBytes(4), 0), mapped(f, bookBytes(2), 0), mapped(f, 8, 0)
 	f.Fuzz(func(t *testing.T, ring []byte, next uint32, uidx bool) {
-		b := make([]byte, slots*cqeSize)
-		copy(b, ring)
-		known := &ends{num: 7, sq: newBook(sq, 0, 4), rq: newBook(rq, 0, 2)}
-		c := &cqRing{b: b, mask: slots - 1, next: next, uidx: uidx, record: rec.Uint32(0)}
+		entry := cqeSize << (next >> 31)
+		known := &ends{num: 7, sq: newBook(sq, 0, 4), rq: newBook(rq, 0, 2), inside: &payloads{sends: make([]byte, 4*blockSize), recvs: make([]byte, 2*16), recvShift: 4}}
+		r := newCQRing(make([]byte, slots*entry), entry, uidx, rec.Uint32(0))
+		c := &r
+		c.next = next
+		copy(c.b, ring)
 		find := func(id uint32) *ends {
 			if id%2 == 1 {
 				return nil

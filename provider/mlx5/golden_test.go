@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -111,33 +113,61 @@ type goldenLine struct {
 	goldenSizes
 }
 
+// golden gives the lines of a name: those of testdata, and of the directory that
+// MLX5_VECTORS names, for lines that are not kept here.
 func golden(t testing.TB, name string) (lines []goldenLine) {
 	t.Helper()
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		t.Skip("the vectors are of a little-endian host")
 	}
-	f, err := os.Open("testdata/" + name + ".jsonl.gz")
+	files := []string{"testdata/" + name + ".jsonl.gz"}
+	if dir := os.Getenv("MLX5_VECTORS"); dir != "" {
+		more, err := filepath.Glob(filepath.Join(dir, name+".jsonl*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, more...)
+	}
+	for _, f := range files {
+		n := len(lines)
+		readLines(t, f, func(b []byte) {
+			var l goldenLine
+			if err := json.Unmarshal(b, &l); err != nil {
+				t.Fatalf("%v in %s", err, b)
+			}
+			lines = append(lines, l)
+		})
+		if len(lines) == n {
+			t.Fatalf("%s has no lines", f)
+		}
+	}
+	return lines
+}
+
+// readLines gives each line of a file, which may be compressed.
+func readLines(t testing.TB, name string, line func([]byte)) {
+	t.Helper()
+	f, err := os.Open(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := bufio.NewScanner(z)
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
-		var l goldenLine
-		if err := json.Unmarshal(s.Bytes(), &l); err != nil {
-			t.Fatalf("%v in %s", err, s.Bytes())
+	var r io.Reader = f
+	if strings.HasSuffix(name, ".gz") {
+		if r, err = gzip.NewReader(f); err != nil {
+			t.Fatal(err)
 		}
-		lines = append(lines, l)
 	}
-	if s.Err() != nil || len(lines) == 0 {
-		t.Fatalf("%d lines, %v", len(lines), s.Err())
+	s := bufio.NewScanner(r)
+	s.Buffer(nil, 16<<20)
+	for s.Scan() {
+		if len(s.Bytes()) > 0 {
+			line(s.Bytes())
+		}
 	}
-	return lines
+	if s.Err() != nil {
+		t.Fatalf("%s: %v", name, s.Err())
+	}
 }
 
 // request is the line's request in our terms.
@@ -150,6 +180,9 @@ func (g *goldenWR) request() qp.SendWR {
 	for _, s := range g.SGE {
 		if s.Data != nil {
 			w.Inline = append(w.Inline, *s.Data...)
+			if w.Inline == nil {
+				w.Inline = []byte{}
+			}
 		} else {
 			w.SGEs = append(w.SGEs, qp.SGE{Addr: uint64(s.Addr), Length: s.Length, LKey: s.LKey})
 		}

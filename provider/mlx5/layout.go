@@ -29,6 +29,7 @@ const (
 	contextRespMaxRQDescSize  abi.U16 = 18 // mlx5_ib_alloc_ucontext_resp.max_rq_desc_sz
 	contextRespMaxSendBlocks  abi.U32 = 20 // mlx5_ib_alloc_ucontext_resp.max_send_wqebb
 	contextRespMaxRecvWR      abi.U32 = 24 // mlx5_ib_alloc_ucontext_resp.max_recv_wr
+	contextRespMaxSRQRecvWR   abi.U32 = 28 // mlx5_ib_alloc_ucontext_resp.max_srq_recv_wr
 	contextRespCQEVersion     abi.U8  = 44 // mlx5_ib_alloc_ucontext_resp.cqe_version
 	contextRespUARsPerPage    abi.U32 = 60 // mlx5_ib_alloc_ucontext_resp.num_uars_per_page
 	contextRespBFRegsPerUAR           = 2  // MLX5_NUM_NON_FP_BFREGS_PER_UAR
@@ -50,20 +51,34 @@ const (
 	createCQRespCQN      abi.U32 = 0  // mlx5_ib_create_cq_resp.cqn
 )
 
+// struct mlx5_ib_resize_cq, mlx5_ib_create_srq and its answer (rdma/mlx5-abi.h).
+const (
+	resizeCQSize              = 16 // mlx5_ib_resize_cq
+	resizeCQBufAddr   abi.U64 = 0  // mlx5_ib_resize_cq.buf_addr
+	resizeCQCQESize   abi.U16 = 8  // mlx5_ib_resize_cq.cqe_size
+	createSRQSize             = 32 // mlx5_ib_create_srq
+	createSRQBufAddr  abi.U64 = 0  // mlx5_ib_create_srq.buf_addr
+	createSRQDBAddr   abi.U64 = 8  // mlx5_ib_create_srq.db_addr
+	createSRQUIDX     abi.U32 = 24 // mlx5_ib_create_srq.uidx
+	createSRQRespSize         = 8  // mlx5_ib_create_srq_resp
+	createSRQRespSRQN abi.U32 = 0  // mlx5_ib_create_srq_resp.srqn
+)
+
 // struct mlx5_ib_create_qp and its answer (rdma/mlx5-abi.h).
 const (
-	createQPSize                 = 56   // mlx5_ib_create_qp
-	createQPBufAddr      abi.U64 = 0    // mlx5_ib_create_qp.buf_addr
-	createQPDBAddr       abi.U64 = 8    // mlx5_ib_create_qp.db_addr
-	createQPSQCount      abi.U32 = 16   // mlx5_ib_create_qp.sq_wqe_count
-	createQPRQCount      abi.U32 = 20   // mlx5_ib_create_qp.rq_wqe_count
-	createQPRQShift      abi.U32 = 24   // mlx5_ib_create_qp.rq_wqe_shift
-	createQPFlags        abi.U32 = 28   // mlx5_ib_create_qp.flags
-	createQPUIDX         abi.U32 = 32   // mlx5_ib_create_qp.uidx
-	createQPBFRegIndex   abi.U32 = 36   // mlx5_ib_create_qp.bfreg_index
-	createQPFlagUARIndex         = 1024 // MLX5_QP_FLAG_UAR_PAGE_INDEX
-	createQPRespSize             = 40   // mlx5_ib_create_qp_resp
-	createQPRespBFReg    abi.U32 = 0    // mlx5_ib_create_qp_resp.bfreg_index
+	createQPSize                   = 56   // mlx5_ib_create_qp
+	createQPBufAddr        abi.U64 = 0    // mlx5_ib_create_qp.buf_addr
+	createQPDBAddr         abi.U64 = 8    // mlx5_ib_create_qp.db_addr
+	createQPSQCount        abi.U32 = 16   // mlx5_ib_create_qp.sq_wqe_count
+	createQPRQCount        abi.U32 = 20   // mlx5_ib_create_qp.rq_wqe_count
+	createQPRQShift        abi.U32 = 24   // mlx5_ib_create_qp.rq_wqe_shift
+	createQPFlags          abi.U32 = 28   // mlx5_ib_create_qp.flags
+	createQPUIDX           abi.U32 = 32   // mlx5_ib_create_qp.uidx
+	createQPBFRegIndex     abi.U32 = 36   // mlx5_ib_create_qp.bfreg_index
+	createQPFlagUARIndex           = 1024 // MLX5_QP_FLAG_UAR_PAGE_INDEX
+	createQPFlagScatterCQE         = 2    // MLX5_QP_FLAG_SCATTER_CQE
+	createQPRespSize               = 40   // mlx5_ib_create_qp_resp
+	createQPRespBFReg      abi.U32 = 0    // mlx5_ib_create_qp_resp.bfreg_index
 )
 
 // struct mlx5_wqe_ctrl_seg (rdma-core, providers/mlx5/mlx5dv.h), its opcodes and bits.
@@ -108,6 +123,8 @@ const (
 	umrCtrlSize              = 48         // mlx5_wqe_umr_ctrl_seg
 	umrCtrlFlags    abi.U8   = 0          // mlx5_wqe_umr_ctrl_seg.flags
 	umrCtrlMkeyMask abi.BE64 = 8          // mlx5_wqe_umr_ctrl_seg.mkey_mask
+	nextSize                 = 16         // mlx5_wqe_srq_next_seg
+	nextIndex       abi.BE16 = 2          // mlx5_wqe_srq_next_seg.next_wqe_index
 	recordRecv               = 0          // MLX5_RCV_DBR
 	recordSend               = 1          // MLX5_SND_DBR
 )
@@ -124,11 +141,14 @@ const (
 	cqeSyndrome           abi.U8   = 55 // mlx5_err_cqe.syndrome
 	cqeOpOwn              abi.U8   = 63 // mlx5_cqe64.op_own
 	cqeOwnerMask                   = 1  // MLX5_CQE_OWNER_MASK
+	cqeInline32                    = 4  // MLX5_INLINE_SCATTER_32
+	cqeInline64                    = 8  // MLX5_INLINE_SCATTER_64
 	cqeReq                         = 0  // MLX5_CQE_REQ
 	cqeRespWriteImm                = 1  // MLX5_CQE_RESP_WR_IMM
 	cqeRespSend                    = 2  // MLX5_CQE_RESP_SEND
 	cqeRespSendImm                 = 3  // MLX5_CQE_RESP_SEND_IMM
 	cqeRespSendInvalidate          = 4  // MLX5_CQE_RESP_SEND_INV
+	cqeResize                      = 5  // MLX5_CQE_RESIZE_CQ
 	cqeReqErr                      = 13 // MLX5_CQE_REQ_ERR
 	cqeRespErr                     = 14 // MLX5_CQE_RESP_ERR
 	cqeInvalid                     = 15 // MLX5_CQE_INVALID

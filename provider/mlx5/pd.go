@@ -23,10 +23,17 @@ func (d *domain) CreateQP(cfg verbs.QPConfig) (qp.QP, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newQP(d, send, recv, cfg)
+	srq, err := kdev.Shared[*sharedQueue](d.PD, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return newQP(d, send, recv, srq, cfg)
 }
 
-// CreateSRQ makes a shared receive queue: not yet.
-func (d *domain) CreateSRQ(verbs.SRQConfig) (qp.SRQ, error) {
-	return nil, d.ctx.Fail("create shared receive queue", "", &verbs.UnsupportedError{Feature: "shared receive queues", Missing: "this provider"}, "")
+// CreateSRQ makes a shared receive queue.
+func (d *domain) CreateSRQ(cfg verbs.SRQConfig) (qp.SRQ, error) {
+	if err := d.ctx.Limits.CheckSRQ(cfg); err != nil {
+		return nil, d.ctx.Fail("create shared receive queue", "", err, "")
+	}
+	return newSRQ(d, cfg.Caps)
 }

@@ -29,25 +29,29 @@ type queuePair struct {
 	record record
 	reg    *register // of our own, to be given back
 	ends   ends
-	sq     sendQueue // of PostSend's goroutine
-	rq     recvQueue // of PostRecv's goroutine
+	srq    *sharedQueue // gives the receives; nil: rq does
+	sq     sendQueue    // of PostSend's goroutine
+	rq     recvQueue    // of PostRecv's goroutine
 
 	control sync.Mutex // held by whatever uses the handle, but posts
 	closed  atomic.Bool
 }
 
-func newQP(d *domain, send, recv *completionQueue, cfg verbs.QPConfig) (*queuePair, error) {
+func newQP(d *domain, send, recv *completionQueue, srq *sharedQueue, cfg verbs.QPConfig) (*queuePair, error) {
 	const op = "create queue pair"
 	c := d.ctx
 	want := cfg.Caps
 	for _, n := range []*int{&want.SendWR, &want.RecvWR, &want.SendSGE, &want.RecvSGE} {
 		*n = max(*n, 1)
 	}
+	if srq != nil {
+		want.RecvWR, want.RecvSGE = 0, 0
+	}
 	s, err := sizeQP(&c.answer.limits, sendOverhead, want)
 	if err != nil {
 		return nil, c.Fail(op, "", err, "")
 	}
-	q := &queuePair{pd: d, cqs: [2]*completionQueue{send, recv}, caps: s.caps}
+	q := &queuePair{pd: d, cqs: [2]*completionQueue{send, recv}, caps: s.caps, srq: srq}
 	if err := q.allocate(&s); err != nil {
 		q.release()
 		return nil, c.Fail(op, "", err, "the process may be out of memory or mappings (vm.max_map_count)")
@@ -63,9 +67,13 @@ func newQP(d *domain, send, recv *completionQueue, cfg verbs.QPConfig) (*queuePa
 	}
 	q.user = c.EnterQP(q)
 	var resp [createQPRespSize]byte
-	q.h, q.num, _, err = c.K.CreateQP(&uverbs.QPConfig{
-		PD: d.Handle(), SendCQ: send.h, RecvCQ: recv.h, Caps: kernelCaps(want, &s), SigAll: cfg.SigAll, UserHandle: q.user,
-	}, &uverbs.UHW{In: qpRequest(mr.Addr(q.rings.Bytes()), q.record.addr(), &s, uidx, page), Out: resp[:]})
+	ask := &uverbs.QPConfig{PD: d.Handle(), SendCQ: send.h, RecvCQ: recv.h, Caps: kernelCaps(want, &s), SigAll: cfg.SigAll, UserHandle: q.user}
+	if srq != nil {
+		ask.SRQ = &srq.h
+		q.ends.shared = &srq.sharedRecv
+	}
+	q.h, q.num, _, err = c.K.CreateQP(ask,
+		&uverbs.UHW{In: qpRequest(mr.Addr(q.rings.Bytes()), q.record.addr(), &s, uidx, page, c.settings.Inside), Out: resp[:]})
 	if err != nil {
 		c.Leave(q.user, 0)
 		q.release()
@@ -89,7 +97,7 @@ func newQP(d *domain, send, recv *completionQueue, cfg verbs.QPConfig) (*queuePa
 
 // allocate gets the memory of the queues.
 func (q *queuePair) allocate(s *sizes) (err error) {
-	if q.rings, err = mmio.Anonymous(s.bytes()); err != nil {
+	if q.rings, err = queueMemory(s.bytes(), q.pd.ctx.settings.QueuePages); err != nil {
 		return err
 	}
 	sendBook := roundUp(bookBytes(s.sendBlocks), bookHeader)
@@ -112,6 +120,12 @@ func (q *queuePair) open(s *sizes, reg *register, sigAll bool) {
 	q.sq = sendQueue{
 		sendRing: sendRing{b: b[at:s.bytes()], mask: uint32(s.sendBlocks - 1), qpn: uint32(q.num), every: every},
 		book:     &q.ends.sq, reg: reg, record: q.record.word(recordSend), caps: &q.caps, max: qp.MaxMessage, noAtomic: !q.pd.ctx.Limits.Atomics,
+	}
+	if q.pd.ctx.settings.Inside {
+		q.ends.inside = &payloads{sends: q.sq.b, recvs: b[:at:at], recvShift: s.recvShift}
+	}
+	if q.srq != nil {
+		return
 	}
 	q.rq = recvQueue{
 		b: b[:at:at], shift: s.recvShift, book: &q.ends.rq, record: q.record.word(recordRecv), caps: &q.caps,
@@ -163,6 +177,8 @@ func (q *queuePair) PostRecv(wrs []qp.RecvWR) (n int, err error) {
 	switch {
 	case q.closed.Load():
 		return 0, qp.ErrClosed
+	case q.srq != nil:
+		return 0, qp.ErrSharedRecv
 	case q.State() == qp.Reset:
 		return 0, qp.ErrState
 	}
@@ -205,7 +221,9 @@ func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
 			k.forget(&q.ends)
 		}
 		q.sq.reset()
-		q.rq.reset()
+		if q.srq == nil {
+			q.rq.reset()
+		}
 	}
 	q.state.Store(uint32(to))
 	return nil

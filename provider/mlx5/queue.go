@@ -39,10 +39,13 @@ func (s *sendQueue) post(wrs []qp.SendWR) (n int, err error) {
 		n++
 	}
 	if n > 0 {
-		s.ring(n, last, units, wrs[n-1].Flags&qp.Inline != 0)
+		s.ring(n, last, units, inline(&wrs[n-1]))
 	}
 	return n, err
 }
+
+// inline reports whether a request has inline payload, be it empty.
+func inline(w *qp.SendWR) bool { return w.Flags&qp.Inline != 0 && w.Inline != nil }
 
 func (s *sendQueue) check(w *qp.SendWR) error {
 	if err := w.Check(s.caps); err != nil {

@@ -36,7 +36,7 @@ func (s *records) take() (record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.free) == 0 {
-		m, err := mmio.Anonymous(os.Getpagesize())
+		m, err := mmio.Queue(os.Getpagesize(), false)
 		if err != nil {
 			return record{}, err
 		}

@@ -19,15 +19,6 @@ type Observer interface {
 	Received(record uint64)
 }
 
-// blueFlame says which requests are copied to the register as a whole.
-type blueFlame uint8
-
-const (
-	bfAlways blueFlame = iota // whatever fits
-	bfInline                  // those with inline payload
-	bfNever
-)
-
 // register is a doorbell register of a UAR: two buffers that are used in turn, of
 // which the first 8 bytes are the doorbell. Where there is no BlueFlame it is one
 // doorbell. Offsets count from the start of the page.
@@ -35,7 +26,7 @@ type register struct {
 	page   *uarPage
 	off    int
 	size   int // bytes of one of the two buffers; 0: one plain doorbell
-	mode   blueFlame
+	mode   BlueFlame
 	shared bool       // several queue pairs may ring it
 	mu     sync.Mutex // held if shared
 	buffer int        // 0 or size: the buffer to use
@@ -85,7 +76,7 @@ func (r *register) store(s *sendRing, n int, last uint32, units int, inline bool
 // copies reports whether a request is copied to the register as a whole. One of 16
 // bytes is its own doorbell.
 func (r *register) copies(units int, inline bool) bool {
-	return units > 1 && units*16 <= r.size && (r.mode == bfAlways || r.mode == bfInline && inline)
+	return units > 1 && units*16 <= r.size && (r.mode == BlueFlameAlways || r.mode == BlueFlameInline && inline)
 }
 
 // uarPage is a mapped page of doorbell registers.

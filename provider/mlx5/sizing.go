@@ -19,6 +19,7 @@ type limits struct {
 	recvDesc   int // bytes a receive request
 	sendBlocks int // 64-byte blocks a send queue
 	recvWR     int // receives a queue
+	sharedWR   int // slots of a shared receive queue
 }
 
 // sizes is the shape of a queue pair's rings and the capacities that it has.
@@ -58,7 +59,7 @@ func (s *sizes) sizeSend(l *limits, overhead int, want *qp.Caps) error {
 	if need > l.sendDesc || size > l.sendDesc {
 		return fmt.Errorf("%w: a send request of %d segments or %d inline bytes takes %d bytes, at most %d", verbs.ErrLimit, want.SendSGE, want.Inline, size, l.sendDesc)
 	}
-	if want.SendWR > 1<<30/size {
+	if want.SendWR > (1<<31-1)/max(l.sendDesc, 1) { // rdma-core's bound; the rest must fit 32 bits
 		return fmt.Errorf("%w: %d send requests of %d bytes", verbs.ErrLimit, want.SendWR, size)
 	}
 	total := powerOfTwo(want.SendWR * size)
@@ -87,6 +88,21 @@ func (s *sizes) sizeRecv(l *limits, want *qp.Caps) error {
 	s.recvSlots, s.recvShift = total/size, uint(bits.TrailingZeros(uint(size)))
 	s.caps.RecvWR, s.caps.RecvSGE = s.recvSlots, size/dataSize
 	return nil
+}
+
+// sizeSRQ settles the slots of a shared receive queue: one more than it can have
+// posted, and each with room for the next one's number. The errors wrap
+// [verbs.ErrLimit].
+func sizeSRQ(l *limits, want qp.SRQCaps) (slots int, shift uint, caps qp.SRQCaps, err error) {
+	size := powerOfTwo(max(2*dataSize, nextSize+want.RecvSGE*dataSize))
+	if size > l.recvDesc {
+		return 0, 0, caps, fmt.Errorf("%w: a receive request of %d segments takes %d bytes, at most %d", verbs.ErrLimit, want.RecvSGE, size, l.recvDesc)
+	}
+	if want.RecvWR < 1 || want.RecvWR >= l.sharedWR {
+		return 0, 0, caps, fmt.Errorf("%w: %d shared receive requests, must be 1 to %d", verbs.ErrLimit, want.RecvWR, l.sharedWR-1)
+	}
+	slots = powerOfTwo(want.RecvWR + 1)
+	return slots, uint(bits.TrailingZeros(uint(size))), qp.SRQCaps{RecvWR: slots - 1, RecvSGE: (size - nextSize) / dataSize}, nil
 }
 
 // maxCQE is the most entries of a completion queue.

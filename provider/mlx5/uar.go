@@ -105,7 +105,7 @@ func (u *uars) take() *register {
 			return u.common // slower, and enough
 		}
 		for i := range contextRespBFRegsPerUAR {
-			u.free = append(u.free, &register{page: p, off: firstRegister + i*u.c.answer.bfRegSize, size: u.c.answer.bfRegSize / 2})
+			u.free = append(u.free, &register{page: p, off: firstRegister + i*u.c.answer.bfRegSize, size: u.c.answer.bfRegSize / 2, mode: u.c.settings.BlueFlame})
 		}
 	}
 	n := len(u.free) - 1
@@ -142,7 +142,7 @@ func (u *uars) chosen(index uint32) (*register, error) {
 	if page >= len(u.pages) || off+a.bfRegSize > len(u.pages[page].m.Bytes()) {
 		return nil, u.c.Fail("create queue pair", "", fmt.Errorf("the driver chose doorbell register %d, beyond those of this context", index), "")
 	}
-	r := &register{page: u.pages[page], off: off, size: a.bfRegSize / 2, shared: true}
+	r := &register{page: u.pages[page], off: off, size: a.bfRegSize / 2, mode: u.c.settings.BlueFlame, shared: true}
 	if index == 0 {
 		r.size = 0
 	}

@@ -87,7 +87,7 @@ func File(t *testing.T, name, src string) {
 }
 
 // fieldSizes gives the size of a field by its type in package abi; 0 is any.
-var fieldSizes = map[string]int{"U8": 1, "U16": 2, "U32": 4, "U64": 8, "BE32": 4, "BE64": 8, "Struct": 0}
+var fieldSizes = map[string]int{"U8": 1, "U16": 2, "U32": 4, "U64": 8, "BE16": 2, "BE32": 4, "BE64": 8, "Struct": 0}
 
 func check(tables *Tables, path, src string) (n int, errs []error) {
 	fset := token.NewFileSet()
