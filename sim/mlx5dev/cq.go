@@ -14,9 +14,11 @@ import (
 	"github.com/byteexpress/byteexpress/sim"
 )
 
-// Completion queue entries: 64 bytes, the owner bit in the last.
+// Completion queue entries: 64 bytes, the owner bit in the last. A long one has as
+// many in front of them.
 const (
 	entry       = 64
+	longEntry   = 128
 	indexMask   = 0xffffff // of consumer indexes and object numbers
 	entryLast   = 60       // offset of the word with counter and owner
 	ownInvalid  = 0xf0     // op_own of an entry never written
@@ -24,8 +26,11 @@ const (
 	opWriteImm  = 1
 	opRecv      = 2
 	opRecvImm   = 3
+	opResize    = 5
 	opReqError  = 13
 	opRespError = 14
+	inside32    = 4 // bit of the last byte: payload in the entry's first half
+	inside64    = 8 // payload in front of the entry
 )
 
 // syndromes are what an error entry says, by status.
@@ -55,6 +60,7 @@ type compQueue struct {
 
 	mu        sync.Mutex
 	ring      []byte
+	size      int // bytes an entry
 	record    []byte
 	next      uint32 // entries written ever
 	solicited uint32 // of those, up to the last solicited or failed one
@@ -68,29 +74,33 @@ func (c *compQueue) write(w cq.Completion, recv, solicited bool) bool {
 	q := c.dev.queuePair(uint32(w.QPNum))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	slots := uint32(len(c.ring) / entry)
-	consumed := binary.BigEndian.Uint32(c.record) & indexMask
-	if used := (c.next - consumed) & indexMask; used >= slots {
+	if c.full() {
 		return false
 	}
-	var e [entry]byte
-	op := fill(&e, &w, recv)
+	var long [longEntry]byte
+	e := long[longEntry-entry:]
+	own := fill(e, &w, recv) << 4
 	if q != nil {
-		if c.uidx {
-			binary.BigEndian.PutUint32(e[32:], q.uidx)
-		}
 		code := uint32(w.ID>>16) & 0xff
 		if recv {
 			code = 0
 		}
 		binary.BigEndian.PutUint32(e[56:], code<<24|q.number)
+		switch {
+		case c.uidx:
+			binary.BigEndian.PutUint32(e[32:], q.uidx)
+		case recv && q.srq != nil:
+			binary.BigEndian.PutUint32(e[32:], q.srq.number)
+		}
+		if q.inside && recv && w.Status == cq.Success {
+			own |= q.takeInside(uint32(w.ID), w.ByteLen, long[:longEntry-entry][:c.size-entry], e)
+		}
+		if recv && q.srq != nil {
+			q.srq.completed(uint32(w.ID)) // before: whoever polls may post the slot again at once
+		}
 	}
 	binary.BigEndian.PutUint16(e[entryLast:], uint16(w.ID))
-	e[63] = op<<4 | uint8(c.next>>bits.TrailingZeros32(slots)&1)
-	to := c.ring[int(c.next%slots)*entry:][:entry]
-	copy(to[:entryLast], e[:])
-	atomic.StoreUint32(word(to[entryLast:]), binary.NativeEndian.Uint32(e[entryLast:]))
-	c.next++
+	c.add(long[longEntry-c.size:], own)
 	failed := w.Status != cq.Success
 	if solicited || failed {
 		c.solicited = c.next
@@ -101,8 +111,39 @@ func (c *compQueue) write(w cq.Completion, recv, solicited bool) bool {
 	return true
 }
 
+// full reports that there is no room for an entry. Preconditions: c.mu is held.
+func (c *compQueue) full() bool {
+	consumed := binary.BigEndian.Uint32(c.record) & indexMask
+	return (c.next-consumed)&indexMask >= uint32(len(c.ring)/c.size)
+}
+
+// add puts an entry into the ring; its last byte, to which the owner bit is added,
+// last. Preconditions: c.mu is held.
+func (c *compQueue) add(e []byte, own uint8) {
+	slots := uint32(len(c.ring) / c.size)
+	n := c.size
+	e[n-1] = own | uint8(c.next>>bits.TrailingZeros32(slots)&1)
+	to := c.ring[int(c.next%slots)*n:][:n]
+	copy(to[:n-4], e)
+	atomic.StoreUint32(word(to[n-4:]), binary.NativeEndian.Uint32(e[n-4:]))
+	c.next++
+}
+
+// resize goes on in another ring, and says so in the old one; false: no room for
+// that.
+func (c *compQueue) resize(ring []byte) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.full() {
+		return false
+	}
+	c.add(make([]byte, c.size), opResize<<4)
+	c.ring = ring
+	return true
+}
+
 // fill writes what does not depend on the queue and gives the entry's opcode.
-func fill(e *[entry]byte, w *cq.Completion, recv bool) uint8 {
+func fill(e []byte, w *cq.Completion, recv bool) uint8 {
 	if w.Status != cq.Success {
 		s, ok := syndromes[w.Status]
 		if !ok {

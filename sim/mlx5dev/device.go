@@ -30,7 +30,8 @@ const (
 	maxRecvDesc   = 512  // bytes a receive request
 	maxSendBlocks = 32768
 	maxRecvWR     = 32768
-	bfRegSize     = 512 // bytes of a register's two buffers
+	maxSharedWR   = 32768 // slots of a shared receive queue
+	bfRegSize     = 512   // bytes of a register's two buffers
 	uarPageSize   = 4096
 )
 
@@ -38,7 +39,7 @@ const (
 // promises.
 func SimConfig() sim.DeviceConfig {
 	a := sim.DefaultAttr()
-	a.MaxQPWR, a.MaxSGE, a.MaxInline, a.MaxCQE = maxSendBlocks, maxSendDesc/segment, maxSendDesc, 1<<22
+	a.MaxQPWR, a.MaxSGE, a.MaxInline, a.MaxCQE, a.MaxSRQWR = maxSendBlocks, maxSendDesc/segment, maxSendDesc, 1<<22, maxSharedWR
 	return sim.DeviceConfig{Limits: a}
 }
 
@@ -52,12 +53,15 @@ type Device struct {
 	files   map[int]*file
 	uars    map[int64]*mmio.Mapping // by offset in the device's file
 	qps     map[uint32]*queuePair   // by number
-	records map[uint64]*queuePair   // by address
+	records map[uint64]receiver     // by address
 	cqs     map[uint32]*compQueue   // by number
 	handles uint32
 	pages   int64
 	faults  []*Fault
 }
+
+// receiver is whose doorbell record counts receives.
+type receiver interface{ receive() }
 
 // maxFaults bounds the faults that are kept.
 const maxFaults = 100
@@ -66,7 +70,7 @@ const maxFaults = 100
 func New(hw *sim.Device, cfg Config) *Device {
 	return &Device{
 		hw: hw, cfg: cfg, files: map[int]*file{}, uars: map[int64]*mmio.Mapping{}, qps: map[uint32]*queuePair{},
-		records: map[uint64]*queuePair{}, cqs: map[uint32]*compQueue{}, handles: 0x100,
+		records: map[uint64]receiver{}, cqs: map[uint32]*compQueue{}, handles: 0x100,
 	}
 }
 
@@ -150,7 +154,7 @@ func (d *Device) Received(record uint64) {
 	q := d.records[record]
 	d.mu.RUnlock()
 	if q == nil {
-		d.fault(&Fault{Object: fmt.Sprintf("record at %#x", record), Rule: "there is no queue pair with this doorbell record"})
+		d.fault(&Fault{Object: fmt.Sprintf("record at %#x", record), Rule: "there is no receive queue with this doorbell record"})
 		return
 	}
 	q.receive()

@@ -11,25 +11,39 @@ type Fault struct {
 	Object string // "qp 0x12"
 	Rule   string // what is wrong
 	Bytes  []byte // the request as it lies in the ring, if it is about one
+	// Receive says that it is a receive: of a shared queue, with the next slot's number.
+	Receive bool
 }
 
 // Error says what is wrong, with the request explained field by field.
 func (f *Fault) Error() string {
 	s := "mlx5 model: " + f.Object + ": " + f.Rule
-	if len(f.Bytes) > 0 {
+	switch {
+	case len(f.Bytes) == 0:
+	case f.Receive:
+		s += "\n" + explainRecv(f.Bytes)
+	default:
 		s += "\n" + explain(f.Bytes)
 	}
 	return s
 }
 
+// explainRecv names the fields of a shared queue's slot.
+func explainRecv(b []byte) string {
+	out := &fields{b: b}
+	out.line(0, 2, "reserved", "")
+	if len(b) >= segment {
+		out.line(2, 2, "next slot", fmt.Sprint(binary.BigEndian.Uint16(b[2:])))
+	}
+	out.line(4, 12, "reserved", "")
+	out.segments(segment)
+	return out.String()
+}
+
 // explain names the fields of a send request.
 func explain(b []byte) string {
-	var out strings.Builder
-	line := func(off, n int, name, value string) {
-		if off+n <= len(b) {
-			fmt.Fprintf(&out, "  @%-3d %-24x %s %s\n", off, b[off:off+n], name, value)
-		}
-	}
+	out := &fields{b: b}
+	line := out.line
 	if len(b) < 16 {
 		return fmt.Sprintf("  %x", b)
 	}
@@ -56,21 +70,40 @@ func explain(b []byte) string {
 		line(off+8, 8, "compare", "")
 		off += 16
 	}
-	for off+16 <= len(b) {
-		n := binary.BigEndian.Uint32(b[off:])
+	out.segments(off)
+	return out.String()
+}
+
+// fields is the explanation of a request's bytes, a line a field.
+type fields struct {
+	b   []byte
+	out strings.Builder
+}
+
+func (f *fields) line(off, n int, name, value string) {
+	if off+n <= len(f.b) {
+		fmt.Fprintf(&f.out, "  @%-3d %-24x %s %s\n", off, f.b[off:off+n], name, value)
+	}
+}
+
+// segments explains the data from an offset on.
+func (f *fields) segments(off int) {
+	for off+16 <= len(f.b) {
+		n := binary.BigEndian.Uint32(f.b[off:])
 		if n&inlineBit != 0 {
 			n &^= inlineBit
-			line(off, 4, "inline bytes", fmt.Sprint(n))
+			f.line(off, 4, "inline bytes", fmt.Sprint(n))
 			off += (int(n) + 4 + 15) &^ 15
 			continue
 		}
-		line(off, 4, "length", fmt.Sprint(n))
-		line(off+4, 4, "lkey", "")
-		line(off+8, 8, "address", "")
+		f.line(off, 4, "length", fmt.Sprint(n))
+		f.line(off+4, 4, "lkey", "")
+		f.line(off+8, 8, "address", "")
 		off += 16
 	}
-	return strings.TrimRight(out.String(), "\n")
 }
+
+func (f *fields) String() string { return strings.TrimRight(f.out.String(), "\n") }
 
 func opcodeName(o uint8) string {
 	if op, ok := opcodes[o]; ok {

@@ -43,6 +43,7 @@ type file struct {
 	mrs      map[uint32]*region
 	cqs      map[uint32]*compQueue
 	qps      map[uint32]*queuePair
+	srqs     map[uint32]*sharedQueue
 	handles  map[uint32]uint32 // of UARs: page number
 	channels map[int]int       // write ends, by read end
 	async    int               // write end; 0: none
@@ -67,7 +68,7 @@ func (d *Device) openNode(string) (int, uint64, error) {
 		return -1, 0, err
 	}
 	f := &file{dev: d, fd: fd, uars: map[uint32]int64{}, pds: map[uint32]*domain{}, mrs: map[uint32]*region{}, cqs: map[uint32]*compQueue{},
-		qps: map[uint32]*queuePair{}, handles: map[uint32]uint32{}, channels: map[int]int{}}
+		qps: map[uint32]*queuePair{}, srqs: map[uint32]*sharedQueue{}, handles: map[uint32]uint32{}, channels: map[int]int{}}
 	d.mu.Lock()
 	d.files[fd] = f
 	d.mu.Unlock()
@@ -96,6 +97,10 @@ func (f *file) close() {
 	for _, q := range f.qps {
 		f.dropQP(q)
 		q.core.Close()
+	}
+	for _, s := range f.srqs {
+		f.dropRecord(s.addr)
+		s.core.Close()
 	}
 	for _, c := range f.cqs {
 		f.dropCQ(c)
@@ -169,6 +174,13 @@ func (f *file) dropQP(q *queuePair) {
 	delete(d.records, q.addr)
 }
 
+func (f *file) dropRecord(addr uint64) {
+	d := f.dev
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.records, addr)
+}
+
 func (f *file) dropCQ(c *compQueue) {
 	d := f.dev
 	d.mu.Lock()
@@ -219,6 +231,15 @@ func (f *file) forward(ctx context.Context) {
 				if c.core == e.CQ {
 					asyncEventElement.Put(b[:], c.user)
 					c.async++
+					known = true
+				}
+			}
+		case e.SRQ != nil:
+			known = false
+			for _, s := range f.srqs {
+				if s.core == e.SRQ {
+					asyncEventElement.Put(b[:], s.user)
+					s.async++
 					known = true
 				}
 			}

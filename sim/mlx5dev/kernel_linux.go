@@ -76,6 +76,11 @@ var handlers = map[string]func(*file, call) syscall.Errno{
 	"create completion channel":    (*file).createChannel,
 	"create completion queue":      (*file).createCQ,
 	"destroy completion queue":     (*file).destroyCQ,
+	"resize completion queue":      (*file).resizeCQ,
+	"create shared receive queue":  (*file).createSRQ,
+	"arm shared receive queue":     (*file).armSRQ,
+	"query shared receive queue":   (*file).querySRQ,
+	"destroy shared receive queue": (*file).destroySRQ,
 	"create queue pair":            (*file).createQP,
 	"modify queue pair":            (*file).modifyQP,
 	"query queue pair":             (*file).queryQP,
@@ -122,6 +127,7 @@ func (f *file) open(c call) syscall.Errno {
 	ctxRespRecvDesc.Put(out, maxRecvDesc)
 	ctxRespSendBlocks.Put(out, maxSendBlocks)
 	ctxRespRecvWR.Put(out, maxRecvWR)
+	ctxRespSharedWR.Put(out, maxSharedWR)
 	ctxRespPorts.Put(out, uint16(f.dev.hw.Info().Ports))
 	ctxRespLength.Put(out, 72)
 	ctxRespLogUARSize.Put(out, 12)

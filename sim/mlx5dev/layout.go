@@ -27,6 +27,9 @@ const (
 	deviceMaxQPRdAtom     abi.U32  = 88  // ib_uverbs_query_device_resp.max_qp_rd_atom
 	deviceMaxQPInitRdAtom abi.U32  = 100 // ib_uverbs_query_device_resp.max_qp_init_rd_atom
 	deviceAtomicCap       abi.U32  = 108 // ib_uverbs_query_device_resp.atomic_cap
+	deviceMaxSRQ          abi.U32  = 156 // ib_uverbs_query_device_resp.max_srq
+	deviceMaxSRQWR        abi.U32  = 160 // ib_uverbs_query_device_resp.max_srq_wr
+	deviceMaxSRQSGE       abi.U32  = 164 // ib_uverbs_query_device_resp.max_srq_sge
 	devicePhysPortCnt     abi.U8   = 171 // ib_uverbs_query_device_resp.phys_port_cnt
 )
 
@@ -78,6 +81,21 @@ const (
 	asyncEventSize              = 16 // ib_uverbs_async_event_desc
 	asyncEventElement   abi.U64 = 0  // ib_uverbs_async_event_desc.element
 	asyncEventEventType abi.U32 = 8  // ib_uverbs_async_event_desc.event_type
+)
+
+// struct ib_uverbs_resize_cq and its answer, ib_uverbs_modify_srq,
+// ib_uverbs_query_srq_resp (rdma/ib_user_verbs.h).
+const (
+	resizeCQCQHandle   abi.U32 = 8  // ib_uverbs_resize_cq.cq_handle
+	resizeCQCQE        abi.U32 = 12 // ib_uverbs_resize_cq.cqe
+	resizeCQRespCQE    abi.U32 = 0  // ib_uverbs_resize_cq_resp.cqe
+	modifySRQSRQHandle abi.U32 = 0  // ib_uverbs_modify_srq.srq_handle
+	modifySRQAttrMask  abi.U32 = 4  // ib_uverbs_modify_srq.attr_mask
+	modifySRQLimit     abi.U32 = 12 // ib_uverbs_modify_srq.srq_limit
+	querySRQHandle     abi.U32 = 8  // ib_uverbs_query_srq.srq_handle
+	querySRQRespMaxWR  abi.U32 = 0  // ib_uverbs_query_srq_resp.max_wr
+	querySRQRespMaxSGE abi.U32 = 4  // ib_uverbs_query_srq_resp.max_sge
+	querySRQRespLimit  abi.U32 = 8  // ib_uverbs_query_srq_resp.srq_limit
 )
 
 // struct ib_uverbs_qp_cap (rdma/ib_user_ioctl_verbs.h).
@@ -164,6 +182,7 @@ const (
 	ctxRespRecvDesc     abi.U16 = 18   // mlx5_ib_alloc_ucontext_resp.max_rq_desc_sz
 	ctxRespSendBlocks   abi.U32 = 20   // mlx5_ib_alloc_ucontext_resp.max_send_wqebb
 	ctxRespRecvWR       abi.U32 = 24   // mlx5_ib_alloc_ucontext_resp.max_recv_wr
+	ctxRespSharedWR     abi.U32 = 28   // mlx5_ib_alloc_ucontext_resp.max_srq_recv_wr
 	ctxRespPorts        abi.U16 = 32   // mlx5_ib_alloc_ucontext_resp.num_ports
 	ctxRespLength       abi.U32 = 40   // mlx5_ib_alloc_ucontext_resp.response_length
 	ctxRespCQEVersion   abi.U8  = 44   // mlx5_ib_alloc_ucontext_resp.cqe_version
@@ -177,6 +196,13 @@ const (
 	cqReqFlags          abi.U16 = 22   // mlx5_ib_create_cq.flags
 	cqReqUAR            abi.U16 = 24   // mlx5_ib_create_cq.uar_page_index
 	cqFlagUAR                   = 2    // MLX5_IB_CREATE_CQ_FLAGS_UAR_PAGE_INDEX
+	resizeReqBuf        abi.U64 = 0    // mlx5_ib_resize_cq.buf_addr
+	resizeReqEntrySize  abi.U16 = 8    // mlx5_ib_resize_cq.cqe_size
+	srqReqBuf           abi.U64 = 0    // mlx5_ib_create_srq.buf_addr
+	srqReqRecord        abi.U64 = 8    // mlx5_ib_create_srq.db_addr
+	srqReqFlags         abi.U32 = 16   // mlx5_ib_create_srq.flags
+	srqRespNumber       abi.U32 = 0    // mlx5_ib_create_srq_resp.srqn
+	qpFlagInside                = 2    // MLX5_QP_FLAG_SCATTER_CQE
 	cqRespNumber        abi.U32 = 0    // mlx5_ib_create_cq_resp.cqn
 	qpReqBuf            abi.U64 = 0    // mlx5_ib_create_qp.buf_addr
 	qpReqRecord         abi.U64 = 8    // mlx5_ib_create_qp.db_addr

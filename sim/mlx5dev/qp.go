@@ -25,8 +25,10 @@ type queuePair struct {
 	pd     *domain
 	sendCQ *compQueue
 	recvCQ *compQueue
-	async  uint32 // events sent, of the file's goroutine
-	addr   uint64 // of the record
+	srq    *sharedQueue // gives the receives; nil: rq
+	inside bool         // short payload goes into completions
+	async  uint32       // events sent, of the file's goroutine
+	addr   uint64       // of the record
 
 	sq struct {
 		sync.Mutex
@@ -159,6 +161,36 @@ func (q *queuePair) breakRecv(rule string) {
 	q.rq.broken = true
 	q.dev.fault(&Fault{Object: fmt.Sprintf("qp %#x", q.number), Rule: rule})
 	q.core.Modify(&qp.Attr{State: qp.Err}, qp.MaskState)
+}
+
+// takeInside moves the payload of a completed receive from where the simulated NIC
+// put it into its entry, if it is short, and spoils it there: to bring it back is
+// for whoever polls. before is what a long entry has in front.
+func (q *queuePair) takeInside(index, n uint32, before, e []byte) uint8 {
+	in, bit := e[:32], uint8(inside32)
+	if len(before) > 0 {
+		in, bit = before, inside64
+	}
+	if n == 0 || int(n) > len(in) {
+		return 0
+	}
+	var slot []byte
+	if q.srq != nil {
+		slot = q.srq.slot(index)[segment:]
+	} else {
+		slots := uint32(len(q.rq.ring)) >> q.rq.shift
+		slot = q.rq.ring[index%slots<<q.rq.shift:][:1<<q.rq.shift]
+	}
+	sges, _ := decodeRecv(slot, nil)
+	for _, g := range sges {
+		m := memory(g.Addr, int(min(g.Length, n)))
+		in = in[copy(in, m):]
+		n -= uint32(len(m))
+		for i := range m {
+			m[i] ^= 0xa5
+		}
+	}
+	return bit
 }
 
 // reset makes both queues empty.

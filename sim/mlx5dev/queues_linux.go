@@ -25,7 +25,7 @@ func (f *file) createCQ(c call) syscall.Errno {
 		return f.refuse(op, "driver's part is missing or short")
 	}
 	slots := int(get32(c.in("CQE"))) + 1
-	buf, record := cqReqBuf.Get(in), cqReqRecord.Get(in)
+	buf, record, size := cqReqBuf.Get(in), cqReqRecord.Get(in), int(cqReqEntrySize.Get(in))
 	page := uint32(cqReqUAR.Get(in))
 	_, known := f.uars[page]
 	switch dynamic := f.dev.cfg.BFRegs == 0; {
@@ -35,16 +35,14 @@ func (f *file) createCQ(c call) syscall.Errno {
 		return f.refuse(op, fmt.Sprintf("ring at %#x is not on a page", buf))
 	case record%8 != 0 || record == 0:
 		return f.refuse(op, fmt.Sprintf("doorbell record at %#x is not aligned to 8", record))
-	case cqReqEntrySize.Get(in) != entry || cqReqCompressed.Get(in) != 0:
-		return f.refuse(op, "entries of another size, or compressed")
+	case size != entry && size != longEntry || cqReqCompressed.Get(in) != 0:
+		return f.refuse(op, fmt.Sprintf("entries of %d bytes, or compressed", size))
 	case dynamic && (cqReqFlags.Get(in) != cqFlagUAR || !known), !dynamic && cqReqFlags.Get(in) != 0:
 		return f.refuse(op, fmt.Sprintf("flags %#x and UAR page %d do not fit this context", cqReqFlags.Get(in), page))
 	}
-	q := &compQueue{dev: f.dev, user: c.value("USER_HANDLE"), uidx: !f.dev.cfg.CQEVersion0, ring: memory(buf, slots*entry), record: memory(record, 8)}
-	for i := 63; i < len(q.ring); i += entry {
-		if q.ring[i] != ownInvalid {
-			return f.refuse(op, fmt.Sprintf("entry %d of the new ring is not marked invalid", i/entry))
-		}
+	q := &compQueue{dev: f.dev, user: c.value("USER_HANDLE"), uidx: !f.dev.cfg.CQEVersion0, ring: memory(buf, slots*size), size: size, record: memory(record, 8)}
+	if i := written(q.ring, size); i >= 0 {
+		return f.refuse(op, fmt.Sprintf("entry %d of the new ring is not marked invalid", i))
 	}
 	if ch := c.Attr("COMP_CHANNEL"); ch != nil {
 		if q.events = f.channels[int(int32(c.value("COMP_CHANNEL")))]; q.events == 0 {
@@ -69,6 +67,49 @@ func (f *file) createCQ(c call) syscall.Errno {
 	return 0
 }
 
+// written gives the first entry of a new ring that is not marked invalid, or -1.
+func written(ring []byte, size int) int {
+	for i := size - 1; i < len(ring); i += size {
+		if ring[i] != ownInvalid {
+			return i / size
+		}
+	}
+	return -1
+}
+
+func (f *file) resizeCQ(c call) syscall.Errno {
+	const op = "resize completion queue"
+	in := c.in("UHW_IN")
+	if len(in) < 16 {
+		return f.refuse(op, "driver's part is missing or short")
+	}
+	q := f.cqs[resizeCQCQHandle.Get(c.in("CORE_IN"))]
+	if q == nil {
+		return unix.ENOENT
+	}
+	slots, buf := int(resizeCQCQE.Get(c.in("CORE_IN")))+1, resizeReqBuf.Get(in)
+	switch {
+	case slots < 2 || slots&(slots-1) != 0:
+		return f.refuse(op, fmt.Sprintf("%d entries, must be a power of two", slots))
+	case buf%uarPageSize != 0 || buf == 0:
+		return f.refuse(op, fmt.Sprintf("ring at %#x is not on a page", buf))
+	case int(resizeReqEntrySize.Get(in)) != q.size:
+		return f.refuse(op, fmt.Sprintf("entries of %d bytes, were %d", resizeReqEntrySize.Get(in), q.size))
+	}
+	ring := memory(buf, slots*q.size)
+	if i := written(ring, q.size); i >= 0 {
+		return f.refuse(op, fmt.Sprintf("entry %d of the new ring is not marked invalid", i))
+	}
+	if err := q.core.Resize(slots - 1); err != nil {
+		return errnoOf(err)
+	}
+	if !q.resize(ring) {
+		return f.refuse(op, "the old ring has no room for the entry that tells of it")
+	}
+	resizeCQRespCQE.Put(c.out("CORE_OUT"), uint32(slots-1))
+	return 0
+}
+
 func (f *file) destroyCQ(c call) syscall.Errno {
 	h := uint32(c.value("HANDLE"))
 	q := f.cqs[h]
@@ -86,11 +127,14 @@ func (f *file) destroyCQ(c call) syscall.Errno {
 }
 
 // sizesOf reads and checks the shape of a queue pair's rings.
-func sizesOf(in []byte) (sendBlocks, recvSlots, recvShift uint32, rule string) {
+func sizesOf(in []byte, shared bool) (sendBlocks, recvSlots, recvShift uint32, rule string) {
 	sendBlocks, recvSlots, recvShift = qpReqSendBlocks.Get(in), qpReqRecvSlots.Get(in), qpReqRecvShift.Get(in)
 	switch {
 	case bits.OnesCount32(sendBlocks) != 1 || sendBlocks > maxSendBlocks:
 		rule = fmt.Sprintf("%d send blocks, must be a power of two up to %d", sendBlocks, maxSendBlocks)
+	case shared && (recvSlots != 0 || recvShift != 0):
+		rule = fmt.Sprintf("%d receive slots of 2^%d bytes beside a shared receive queue", recvSlots, recvShift)
+	case shared:
 	case bits.OnesCount32(recvSlots) != 1 || recvSlots > maxRecvWR:
 		rule = fmt.Sprintf("%d receive slots, must be a power of two up to %d", recvSlots, maxRecvWR)
 	case recvShift < 4 || 1<<recvShift > maxRecvDesc:
@@ -111,7 +155,16 @@ func (f *file) createQP(c call) syscall.Errno {
 	if pd == nil || send == nil || recv == nil {
 		return unix.ENOENT
 	}
-	blocks, slots, shift, rule := sizesOf(in)
+	var srq *sharedQueue
+	if c.Attr("SRQ_HANDLE") != nil {
+		if srq = f.srqs[uint32(c.value("SRQ_HANDLE"))]; srq == nil {
+			return unix.ENOENT
+		}
+	}
+	blocks, slots, shift, rule := sizesOf(in, srq != nil)
+	flags := qpReqFlags.Get(in)
+	inside := flags&qpFlagInside != 0
+	flags &^= qpFlagInside
 	buf, record, uidx := qpReqBuf.Get(in), qpReqRecord.Get(in), qpReqUIDX.Get(in)
 	_, known := f.uars[qpReqUAR.Get(in)]
 	switch dynamic := f.dev.cfg.BFRegs == 0; {
@@ -120,8 +173,8 @@ func (f *file) createQP(c call) syscall.Errno {
 		rule = fmt.Sprintf("rings at %#x are not on a page", buf)
 	case record%8 != 0 || record == 0:
 		rule = fmt.Sprintf("doorbell record at %#x is not aligned to 8", record)
-	case dynamic && (qpReqFlags.Get(in) != qpFlagUAR || !known), !dynamic && qpReqFlags.Get(in) != 0:
-		rule = fmt.Sprintf("flags %#x and UAR page %d do not fit this context", qpReqFlags.Get(in), qpReqUAR.Get(in))
+	case dynamic && (flags != qpFlagUAR || !known), !dynamic && flags != 0:
+		rule = fmt.Sprintf("flags %#x and UAR page %d do not fit this context", flags, qpReqUAR.Get(in))
 	case f.dev.cfg.CQEVersion0 != (uidx == indexMask) || uidx > indexMask:
 		rule = fmt.Sprintf("user index %#x does not fit the completion format", uidx)
 	}
@@ -131,15 +184,19 @@ func (f *file) createQP(c call) syscall.Errno {
 	caps := c.in("CAP")
 	sges := int(qpCapMaxSendSGE.Get(caps))
 	inline := int(qpCapMaxInlineData.Get(caps))
-	core, err := pd.core.CreateQP(verbs.QPConfig{SendCQ: send.core, RecvCQ: recv.core, Caps: qp.Caps{
-		SendWR: int(blocks), RecvWR: int(slots), SendSGE: sges, RecvSGE: 1 << shift / segment, Inline: inline}})
+	cfg := verbs.QPConfig{SendCQ: send.core, RecvCQ: recv.core, Caps: qp.Caps{
+		SendWR: int(blocks), RecvWR: int(slots), SendSGE: sges, RecvSGE: 1 << shift / segment, Inline: inline}}
+	if srq != nil {
+		cfg.SRQ = srq.core
+	}
+	core, err := pd.core.CreateQP(cfg)
 	if err != nil {
 		return errnoOf(err)
 	}
 	recvBytes := int(slots) << shift
 	ring := memory(buf, recvBytes+int(blocks)*block)
 	q := &queuePair{dev: f.dev, number: uint32(core.Num()), uidx: uidx, user: c.value("USER_HANDLE"), core: core, sendCQ: send, recvCQ: recv,
-		record: memory(record, 8), addr: record}
+		srq: srq, inside: inside, record: memory(record, 8), addr: record}
 	q.sq.ring, q.rq.ring, q.rq.shift = ring[recvBytes:], ring[:recvBytes:recvBytes], shift
 	q.sq.dec = decoder{qpn: q.number, maxSGE: sges, maxInline: inline}
 	pd.used++
