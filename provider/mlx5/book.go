@@ -24,14 +24,13 @@ const (
 	bookHeader = 64
 )
 
-// bookBytes is the length of a book's memory.
-func bookBytes(slots int) int { return bookHeader + slots*bookEntry }
+// bookBytes is the length of a book's memory. That of a queue that is not there has
+// one slot, in which nothing gets entered.
+func bookBytes(slots int) int { return bookHeader + max(slots, 1)*bookEntry }
 
 // newBook lays a book out in a mapping, from a multiple of 64 on.
 func newBook(m *mmio.Mapping, off, slots int) book {
-	if slots == 0 {
-		slots = 1 // a queue that is not there; nothing gets posted
-	}
+	slots = max(slots, 1)
 	return book{b: m.Bytes()[off+bookHeader:][:slots*bookEntry], mask: uint32(slots - 1), tail: m.Uint32(off)}
 }
 

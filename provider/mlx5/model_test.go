@@ -20,6 +20,9 @@ var rig = kdevtest.Rig{
 	Kinds: map[string]func(testing.TB) verbs.Device{ // of driver and firmware
 		"today": of(mlx5dev.Config{}), "registers at once": of(mlx5dev.Config{BFRegs: 16}),
 		"completions by number": of(mlx5dev.Config{CQEVersion0: true}), "old": of(mlx5dev.Config{BFRegs: 16, CQEVersion0: true}),
+		"long entries": with(mlx5.Settings{EntrySize: 128}), "payload inside": with(mlx5.Settings{Inside: true}),
+		"payload in long entries": with(mlx5.Settings{EntrySize: 128, Inside: true}), "no BlueFlame": with(mlx5.Settings{BlueFlame: mlx5.BlueFlameNever}),
+		"huge pages": with(mlx5.Settings{QueuePages: mlx5.PreferHuge, CompletionPages: mlx5.PreferHuge}),
 	},
 	Refused: atLimits,
 }
@@ -32,9 +35,14 @@ func of(cfg mlx5dev.Config) func(testing.TB) verbs.Device {
 	return func(t testing.TB) verbs.Device { return device(t, cfg) }
 }
 
+// with gives the device with settings.
+func with(s mlx5.Settings) func(testing.TB) verbs.Device {
+	return func(t testing.TB) verbs.Device { return device(t, mlx5dev.Config{}).With(s) }
+}
+
 // device makes a model of a NIC. When the test ends, nothing that the provider told
 // it may have broken a rule.
-func device(t testing.TB, cfg mlx5dev.Config) verbs.Device {
+func device(t testing.TB, cfg mlx5dev.Config) *mlx5.Device {
 	t.Helper()
 	if !mmio.HasBarriers {
 		t.Skip("no barriers for device memory on this processor")

@@ -16,9 +16,6 @@ type domain struct {
 
 // CreateQP makes a queue pair in RESET.
 func (d *domain) CreateQP(cfg verbs.QPConfig) (qp.QP, error) {
-	if cfg.SRQ != nil {
-		return nil, d.ctx.Fail("create queue pair", "", &verbs.UnsupportedError{Feature: "shared receive queues", Missing: "this provider"}, "")
-	}
 	send, recv, err := kdev.Queues[*completionQueue](d.PD, cfg)
 	if err != nil {
 		return nil, err

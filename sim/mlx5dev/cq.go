@@ -92,7 +92,7 @@ func (c *compQueue) write(w cq.Completion, recv, solicited bool) bool {
 		case recv && q.srq != nil:
 			binary.BigEndian.PutUint32(e[32:], q.srq.number)
 		}
-		if q.inside && recv && w.Status == cq.Success {
+		if q.inside && recv && w.Status == cq.Success && w.Opcode == cq.Recv {
 			own |= q.takeInside(uint32(w.ID), w.ByteLen, long[:longEntry-entry][:c.size-entry], e)
 		}
 		if recv && q.srq != nil {
