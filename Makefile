@@ -19,10 +19,10 @@ SHELL       = /bin/bash
 # The race detector alone needs a C compiler; everything else is built without.
 export CGO_ENABLED = 0
 
-.PHONY: help build test fmt vet lint unit model bench-once race cross vuln fuzz fuzz-short test-lab bench clean
+.PHONY: help build test fmt vet lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build everything, and bebench into bin/
 	$(GO) build ./...
@@ -79,8 +79,11 @@ fuzz: ## every fuzz target for FUZZTIME (5s)
 fuzz-short: FUZZTIME = 5000x
 fuzz-short: fuzz ## every fuzz target for 5000 inputs
 
-test-lab: ## the suites that need an RDMA device, in a virtual machine with a stock kernel
-	$(GO) run ./lab $(JSON)
+test-lab: ## the suites that need an RDMA device, in virtual machines with two stock kernels
+	$(GO) run ./lab -kernel '6.1?,6.12?' $(JSON)
+
+test-kernels: ## the same on every kernel that the lab knows, arm64's too
+	$(GO) run ./lab -kernel all $(JSON)
 
 bench: ## all benchmarks for BENCHTIME (1s); compare two runs with: go tool -modfile=tools/go.mod benchstat
 	$(GO) test -run='^$$' -bench=. -benchtime=$(BENCHTIME) ./...

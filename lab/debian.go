@@ -99,9 +99,16 @@ func pickMirrors(uris string) (main, security string) {
 	return main, security
 }
 
-// newArchive makes the configuration for one suite and architecture in dir.
-func newArchive(ctx context.Context, dir, suite, arch string) (archive, error) {
+// newArchive makes the configuration for one suite and architecture in the cache, and
+// fetches the lists of packages.
+func newArchive(ctx context.Context, cache, suite, arch string) (archive, error) {
+	dir := filepath.Join(cache, "apt-"+suite+"-"+arch)
 	a := archive{dir: dir}
+	for _, program := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
+		if _, err := exec.LookPath(program); err != nil {
+			return a, errors.New("this host is not Debian: name a kernel with KERNEL=path/to/vmlinuz MODULES=path/to/lib/modules/VERSION, or a device of this host with RDMA_DEVICE=")
+		}
+	}
 	mirror, security, err := mirrors(ctx)
 	if err != nil {
 		return a, err
@@ -128,12 +135,8 @@ func newArchive(ctx context.Context, dir, suite, arch string) (archive, error) {
 	} {
 		a.options = append(a.options, "-o", o)
 	}
-	return a, nil
-}
-
-func (a archive) update(ctx context.Context) error {
-	_, err := aptGet(ctx, append(slices.Clone(a.options), "update")...)
-	return err
+	_, err = aptGet(ctx, append(slices.Clone(a.options), "update")...)
+	return a, err
 }
 
 // depends lists the packages that a package of the archive depends on.
@@ -170,4 +173,26 @@ func (a archive) unpack(ctx context.Context, pkg, root string) error {
 	}
 	_, err = output(exec.CommandContext(ctx, "dpkg-deb", "-x", debs[0], root))
 	return err
+}
+
+// unpackAll downloads packages with all that they depend on, as for a machine on
+// which nothing is installed, and unpacks them in root.
+func (a archive) unpackAll(ctx context.Context, pkgs []string, root string) error {
+	if _, err := aptGet(ctx, append(slices.Clone(a.options), "clean")...); err != nil {
+		return err
+	}
+	args := append(slices.Clone(a.options), "install", "--download-only", "-y", "--no-install-recommends")
+	if _, err := aptGet(ctx, append(args, pkgs...)...); err != nil {
+		return err
+	}
+	debs, err := filepath.Glob(filepath.Join(a.dir, "cache", "archives", "*.deb"))
+	if err != nil {
+		return err
+	}
+	for _, deb := range debs {
+		if _, err := output(exec.CommandContext(ctx, "dpkg-deb", "-x", deb, root)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -1,10 +1,13 @@
 // Lab runs the tests that need an RDMA device, and two-process scenarios, on a real
-// Linux kernel: Debian's stock kernel in a small virtual machine (QEMU, no KVM
+// Linux kernels: Debian's stock kernels in small virtual machines (QEMU, no KVM
 // needed) with an rxe device (software RoCE) named rxe0.
 //
 //	go run ./lab                                      every suite and scenario
 //	go run ./lab -suites ./provider/rxe -run TestX -v one suite, some of its tests, with their output
 //	go run ./lab -scenarios bebench                   the scenarios whose name matches
+//	go run ./lab -kernel 5.10,6.1-arm64               other kernels than the newest 6.1
+//	go run ./lab -kernel all -record                  every kernel, and record what each can do
+//	go run ./lab -table                               make docs/verbs.md from the records
 //	go run ./lab -list                                what there is
 //
 // A suite is a package with tests that take their device from internal/testdev. Its
@@ -12,11 +15,12 @@
 // with the package's testdata, with RDMA_DEVICE=rxe0 and Debian's ibverbs-utils,
 // rdmacm-utils, perftest and strace in PATH as peers. It passes only if at least one
 // test that uses the device passed, none failed and none was skipped for want of a
-// device; whatever does not report back from the guest has failed.
+// device; whatever does not report back from the guest has failed. A kernel that
+// panics, locks up or falls silent ends its machine, and its last lines are shown.
 //
 // On Debian, root gets what is missing by apt-get install; others are told what to
-// install. The kernel is downloaded and unpacked in the cache directory, never
-// installed. Environment:
+// install. Kernels, and the peers for another architecture than this host's, are
+// downloaded and unpacked in the cache directory, never installed. Environment:
 //
 //	KERNEL, MODULES  another kernel: its image (vmlinuz) and its module directory (lib/modules/VERSION)
 //	RDMA_DEVICE      run on this device of this host instead of a virtual machine

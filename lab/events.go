@@ -2,7 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"os"
 
 	"github.com/byteexpress/byteexpress/internal/lab/judge"
 )
@@ -12,11 +14,13 @@ type event struct {
 	Action  string
 	Package string
 	Test    string
+	Output  string `json:",omitempty"`
 }
 
 // writeEvents writes what became of an item as events: one for each of its tests,
-// one for the item itself when it has none, one for each of its problems.
-func writeEvents(w io.Writer, r judge.Result) error {
+// one for the item itself when it has none, one for each of its problems, which name
+// the kernel, "" for this host's.
+func writeEvents(w io.Writer, kernel string, r judge.Result) error {
 	enc := json.NewEncoder(w)
 	var err error
 	pkg := "lab" // suites by import path, so that a test which go test skipped is known to have run
@@ -35,10 +39,29 @@ func writeEvents(w io.Writer, r judge.Result) error {
 		write("skip", test)
 	}
 	for _, problem := range r.Problems {
-		write("fail", r.Name+": "+problem)
+		if kernel == "" {
+			kernel = "of this host"
+		}
+		write("fail", r.Name+" on kernel "+kernel+": "+problem)
 	}
 	if len(r.Passed)+len(r.Skipped)+len(r.Problems) == 0 {
 		write("pass", r.Name)
 	}
 	return err
+}
+
+// skipped tells that a kernel is left out, and why, on the line that internal/tally
+// counts as a skip, or as events.
+func skipped(k kernel, why error, asEvents bool) error {
+	if !asEvents {
+		fmt.Printf("skipped: kernel %s: %v\n", k.name, why)
+		return nil
+	}
+	enc := json.NewEncoder(os.Stdout)
+	e := event{Action: "output", Package: "lab", Test: "kernel " + k.name, Output: why.Error() + "\n"}
+	if err := enc.Encode(e); err != nil {
+		return err
+	}
+	e.Action, e.Output = "skip", ""
+	return enc.Encode(e)
 }

@@ -16,14 +16,14 @@ func TestWriteEvents(t *testing.T) {
 		{Name: "q", Passed: []string{"TestC"}, Problems: []string{"TestD failed"}},
 		{Name: "peer"},
 	} {
-		if err := writeEvents(&out, r); err != nil {
+		if err := writeEvents(&out, "5.10", r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want := `{"Action":"pass","Package":"github.com/byteexpress/byteexpress/p","Test":"TestA"}
 {"Action":"skip","Package":"github.com/byteexpress/byteexpress/p","Test":"TestB"}
 {"Action":"pass","Package":"github.com/byteexpress/byteexpress/q","Test":"TestC"}
-{"Action":"fail","Package":"github.com/byteexpress/byteexpress/q","Test":"q: TestD failed"}
+{"Action":"fail","Package":"github.com/byteexpress/byteexpress/q","Test":"q on kernel 5.10: TestD failed"}
 {"Action":"pass","Package":"lab","Test":"peer"}
 `
 	if d := cmp.Diff(want, out.String()); d != "" {

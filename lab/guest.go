@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -17,64 +19,106 @@ import (
 // guestDevice is the RDMA device that the guest makes.
 const guestDevice = "rxe0"
 
-// guestTools are what the host needs to run a guest.
-var guestTools = []tool{
-	{qemu, "qemu-system-x86"},
-	{"xz", "xz-utils"},
-	{"zstd", "zstd"},
-	{rxeDriver, "ibverbs-providers"},
-}
-
-// runGuest runs the options' items in a virtual machine.
+// runGuest runs the options' items in a virtual machine for each of the kernels.
 func runGuest(ctx context.Context, o options) error {
-	if err := need(ctx, append(guestTools, peers...)); err != nil {
-		return err
-	}
 	dir, err := os.MkdirTemp("", "byteexpress-lab-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	k, err := findKernel(ctx, o)
+	l := lab{dir: dir, options: o, built: map[string]programs{}}
+	if o.image != "" {
+		return l.run(ctx, kernel{name: "KERNEL", machine: amd64}, unpacked{o.image, o.modules})
+	}
+	failed := false
+	for _, k := range o.kernels {
+		u, err := k.find(ctx, o)
+		if err != nil && k.optional && ctx.Err() == nil {
+			if err := skipped(k.kernel, err, o.json); err != nil {
+				return err
+			}
+			continue
+		}
+		if err == nil {
+			err = l.run(ctx, k.kernel, u)
+		}
+		switch {
+		case err == nil:
+			fmt.Printf("lab: kernel %s: ok\n", k.name)
+		case len(o.kernels) == 1:
+			return err
+		default: // the others may be good
+			fmt.Printf("FAIL  kernel %s: %v\n", k.name, err)
+			failed = true
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+	}
+	if failed {
+		return errFailed
+	}
+	return nil
+}
+
+// lab is one call of this program.
+type lab struct {
+	options
+	dir   string              // removed at the end
+	built map[string]programs // by architecture
+}
+
+// programs is what of ours runs in a guest.
+type programs struct {
+	init     binary
+	commands []binary
+	suites   []binary
+}
+
+// run runs the options' items on one kernel.
+func (l *lab) run(ctx context.Context, k kernel, u unpacked) error {
+	if err := need(ctx, []tool{k.machine.qemu, {"xz", "xz-utils"}, {"zstd", "zstd"}}); err != nil {
+		return err
+	}
+	o := l.options
+	o.limit *= time.Duration(k.machine.slow)
+	o.total *= time.Duration(k.machine.slow)
+	m, err := l.image(ctx, k.machine, u, o)
 	if err != nil {
 		return err
 	}
-	m, err := buildImage(ctx, dir, k, o)
-	if err != nil {
-		return err
-	}
-	initrd := filepath.Join(dir, "initramfs")
+	initrd := filepath.Join(l.dir, "initramfs")
 	if err := m.write(initrd); err != nil {
 		return errors.Wrap(err, "initramfs")
 	}
-	fmt.Printf("lab: booting %s\n", filepath.Base(k.image))
+	defer os.Remove(initrd)
+	fmt.Printf("lab: kernel %s: booting %s\n", k.name, filepath.Base(u.image))
 	ctx, cancel := context.WithTimeoutCause(ctx, o.total, errors.Errorf("the whole run took more than %v: see -timeout", o.total))
 	defer cancel()
-	v := newView(m.plan, o)
-	err = boot(ctx, o, k, initrd, v.console, v.report)
+	v := newView(m.plan, k, o)
+	err = v.watch(ctx, o.limit+silence, func(ctx context.Context) error {
+		return boot(ctx, k.machine, o.accel, u, initrd, v.console, v.report)
+	})
 	return v.finish(err)
 }
 
-// buildImage builds what goes into the guest.
-func buildImage(ctx context.Context, dir string, k unpacked, o options) (m image, err error) {
-	const goarch = "amd64"
-	if m.modules, err = kmod.Order(k.modules, wanted); err != nil {
+// image builds what goes into the guest.
+func (l *lab) image(ctx context.Context, on machine, u unpacked, o options) (m image, err error) {
+	if m.modules, err = kmod.Order(u.modules, wanted); err != nil {
 		return m, err
 	}
-	if m.peers, err = peerFiles(); err != nil {
+	system, err := peersFor(ctx, on, o.cache)
+	if err != nil {
 		return m, err
 	}
-	m.links = libLinks()
-	if m.init, err = buildProgram(ctx, dir, goarch, "./lab/guestinit"); err != nil {
+	if m.peers, err = system.files(); err != nil {
 		return m, err
 	}
-	if m.programs, err = buildPrograms(ctx, dir, goarch); err != nil {
+	m.links = system.links()
+	if m.programs, err = l.build(ctx, on.arch); err != nil {
 		return m, err
 	}
-	if m.suites, err = buildSuites(ctx, dir, goarch, o.suites); err != nil {
-		return m, err
-	}
-	m.plan = plan.Plan{Nonce: rand.Text(), Device: guestDevice, Report: reportPort}
+	m.plan = plan.Plan{Nonce: rand.Text(), Device: guestDevice, Report: on.report}
 	for _, mod := range m.modules {
 		m.plan.Modules = append(m.plan.Modules, modulePath(mod))
 	}
@@ -85,6 +129,32 @@ func buildImage(ctx context.Context, dir string, k unpacked, o options) (m image
 		m.plan.Items = append(m.plan.Items, scenarioItem(s, o, guestDevice))
 	}
 	return m, nil
+}
+
+// build builds the programs for an architecture, once.
+func (l *lab) build(ctx context.Context, arch string) (p programs, err error) {
+	if p, ok := l.built[arch]; ok {
+		return p, nil
+	}
+	suites := l.suites
+	if arch != runtime.GOARCH && l.all {
+		suites = append(slices.Clone(suites), plainSuites...)
+	}
+	dir := filepath.Join(l.dir, arch)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return p, err
+	}
+	if p.init, err = buildProgram(ctx, dir, arch, "./lab/guestinit"); err != nil {
+		return p, err
+	}
+	if p.commands, err = buildPrograms(ctx, dir, arch); err != nil {
+		return p, err
+	}
+	if p.suites, err = buildSuites(ctx, dir, arch, suites); err != nil {
+		return p, err
+	}
+	l.built[arch] = p
+	return p, nil
 }
 
 // buildPrograms builds the module's commands that scenarios run.

@@ -44,7 +44,7 @@ func runHost(ctx context.Context, o options) error {
 	if err := os.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH")); err != nil {
 		return err
 	}
-	v := newView(p, o)
+	v := newView(p, kernel{}, o)
 	runPlan(ctx, p, gid, v)
 	return v.finish(ctx.Err())
 }

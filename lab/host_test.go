@@ -33,7 +33,7 @@ func TestRunPlan(t *testing.T) {
 		{"other output", list(0, "TestOther"), errFailed},
 	} {
 		p := plan.Plan{Nonce: "N", Device: "rxe0", Items: []plan.Item{tc.item}}
-		v := newView(p, options{})
+		v := newView(p, kernel{}, options{})
 		runPlan(t.Context(), p, 1, v)
 		if err := v.finish(nil); err != tc.want {
 			t.Errorf("%s: %v, want %v", tc.desc, err, tc.want)

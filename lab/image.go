@@ -16,13 +16,11 @@ import (
 
 // image is what the guest's initramfs holds.
 type image struct {
-	init     binary
-	programs []binary
-	suites   []binary
-	modules  []kmod.Module
-	peers    map[string]string // path on this host by path in the guest
-	links    map[string]string // link targets by path in the guest
-	plan     plan.Plan
+	programs
+	modules []kmod.Module
+	peers   map[string]string // path on this host by path in the guest
+	links   map[string]string // link targets by path in the guest
+	plan    plan.Plan
 }
 
 // Where things are in the guest.
@@ -52,7 +50,7 @@ func (m image) pack(w *cpio.Writer) error {
 	if err := addFile(w, "/init", m.init.file); err != nil {
 		return err
 	}
-	for _, b := range m.programs {
+	for _, b := range m.commands {
 		if err := addFile(w, "/bin/"+b.name, b.file); err != nil {
 			return err
 		}

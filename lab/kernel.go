@@ -4,27 +4,55 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 )
 
 // kernel is a stock kernel of Debian.
 type kernel struct {
-	name  string // for -kernel
-	suite string // of Debian's archive
-	pkg   string // the package that depends on the suite's newest kernel
-	arch  string // Debian's name; the only machine so far is amd64, which Go calls the same
+	name    string // for -kernel
+	suite   string // of Debian's archive
+	pkg     string // the package that depends on the suite's newest kernel
+	machine machine
 }
 
 // kernels is the table of kernels that the lab knows; the first is the default.
 var kernels = []kernel{
-	{"6.1", "bookworm", "linux-image-amd64", "amd64"},
-	{"6.12", "trixie", "linux-image-amd64", "amd64"},
-	{"5.10", "bullseye", "linux-image-amd64", "amd64"},
-	{"sid", "sid", "linux-image-amd64", "amd64"},
+	{"6.1", "bookworm", "linux-image-amd64", amd64},
+	{"6.12", "trixie", "linux-image-amd64", amd64},
+	{"5.10", "bullseye", "linux-image-amd64", amd64},
+	{"sid", "sid", "linux-image-amd64", amd64},
+	{"6.1-arm64", "bookworm", "linux-image-arm64", arm64},
+}
+
+// choice is a kernel to run.
+type choice struct {
+	kernel
+	optional bool // not asked for by itself: it is skipped if it cannot be had
+}
+
+// pickKernels reads the flag -kernel.
+func pickKernels(asked string) ([]choice, error) {
+	var out []choice
+	if asked == "all" {
+		for _, k := range kernels {
+			out = append(out, choice{kernel: k})
+		}
+		return out, nil
+	}
+	for name := range strings.SplitSeq(asked, ",") {
+		name, optional := strings.CutSuffix(name, "?")
+		i := slices.IndexFunc(kernels, func(k kernel) bool { return k.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("-kernel %q: no such kernel: see -list", name)
+		}
+		out = append(out, choice{kernels[i], optional})
+	}
+	return out, nil
 }
 
 // wanted are the kernel modules that the guest loads. crc32_generic is for rdma_rxe,
@@ -37,60 +65,51 @@ type unpacked struct {
 	modules string // lib/modules/VERSION
 }
 
-// findKernel gives the kernel of the options: the one of KERNEL and MODULES, or one
-// of the table from the cache, or a newly downloaded one.
-func findKernel(ctx context.Context, o options) (unpacked, error) {
-	if o.image != "" {
-		return unpacked{o.image, o.modules}, nil
-	}
-	for _, k := range kernels {
-		if k.name == o.kernel {
-			u, err := k.get(ctx, o)
-			return u, errors.Wrapf(err, "kernel %s", k.name)
-		}
-	}
-	return unpacked{}, errors.Errorf("-kernel %q: no such kernel: see -list", o.kernel)
-}
-
-func (k kernel) get(ctx context.Context, o options) (unpacked, error) {
-	root := filepath.Join(o.cache, "kernel-"+k.name+"-"+k.arch)
+// find gives the kernel from the cache, or newly downloaded.
+func (k kernel) find(ctx context.Context, o options) (unpacked, error) {
+	root := filepath.Join(o.cache, "kernel-"+k.name+"-"+k.machine.arch)
 	if u, err := locate(root); err == nil && !o.refresh {
 		return u, nil
 	}
-	for _, program := range []string{"apt-get", "apt-cache", "dpkg-deb"} {
-		if _, err := exec.LookPath(program); err != nil {
-			return unpacked{}, errors.New("this host is not Debian: name a kernel with KERNEL=path/to/vmlinuz MODULES=path/to/lib/modules/VERSION, or a device of this host with RDMA_DEVICE=")
+	err := replace(root, func(tmp string) error {
+		fmt.Printf("lab: fetching %s of Debian %s\n", k.pkg, k.suite)
+		if err := k.download(ctx, o.cache, tmp); err != nil {
+			return err
 		}
-	}
-	fmt.Printf("lab: fetching %s of Debian %s\n", k.pkg, k.suite)
-	tmp := root + fmt.Sprintf(".tmp%d", os.Getpid())
-	defer os.RemoveAll(tmp)
-	if err := k.download(ctx, filepath.Join(o.cache, "apt-"+k.suite+"-"+k.arch), tmp); err != nil {
-		return unpacked{}, err
-	}
-	if _, err := locate(tmp); err != nil {
-		return unpacked{}, err
-	}
-	if err := os.RemoveAll(root); err != nil {
-		return unpacked{}, err
-	}
-	// Another lab may have been faster; then its kernel is as good.
-	if err := os.Rename(tmp, root); err != nil && !isDir(root) {
-		return unpacked{}, err
+		_, err := locate(tmp)
+		return err
+	})
+	if err != nil {
+		return unpacked{}, errors.Wrapf(err, "%s of Debian %s", k.pkg, k.suite)
 	}
 	return locate(root)
+}
+
+// replace makes the directory anew by fill, which fills an empty one beside it; on
+// an error all stays as it was.
+func replace(root string, fill func(tmp string) error) error {
+	tmp := root + fmt.Sprintf(".tmp%d", os.Getpid())
+	defer os.RemoveAll(tmp)
+	if err := fill(tmp); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(root); err != nil {
+		return err
+	}
+	// Another lab may have been faster; then what it made is as good.
+	if err := os.Rename(tmp, root); err != nil && !isDir(root) {
+		return err
+	}
+	return nil
 }
 
 // kernelPackage matches the packages of one kernel version. From 7.2 on, Debian's
 // linux-image-VERSION depends on linux-binary-VERSION and linux-modules-VERSION.
 var kernelPackage = regexp.MustCompile(`^linux-(image|binary|modules)-[0-9]+\.`)
 
-func (k kernel) download(ctx context.Context, aptDir, root string) error {
-	a, err := newArchive(ctx, aptDir, k.suite, k.arch)
+func (k kernel) download(ctx context.Context, cache, root string) error {
+	a, err := newArchive(ctx, cache, k.suite, k.machine.arch)
 	if err != nil {
-		return err
-	}
-	if err := a.update(ctx); err != nil {
 		return err
 	}
 	seen := map[string]bool{k.pkg: true}

@@ -35,16 +35,19 @@ func main() {
 type options struct {
 	suites    []string
 	scenarios []scenario
+	all       bool // every suite and scenario
 	run       string
 	count     int
 	verbose   bool
 	json      bool
 	limit     time.Duration // for one item
 	total     time.Duration // for the virtual machine
-	kernel    string        // name in the table of kernels
+	kernels   []choice
 	refresh   bool
 	accel     string
+	record    bool
 	list      bool
+	table     bool
 
 	image, modules string // another kernel
 	device         string // this host's
@@ -62,9 +65,11 @@ func parse(args []string) (options, error) {
 	fs.BoolVar(&o.json, "json", false, "print each test's end as an event of go test -json too")
 	fs.DurationVar(&o.limit, "limit", 3*time.Minute, "time limit of each suite and scenario")
 	fs.DurationVar(&o.total, "timeout", 10*time.Minute, "time limit of the virtual machine")
-	fs.StringVar(&o.kernel, "kernel", kernels[0].name, "kernel to run: see -list")
+	kernel := fs.String("kernel", kernels[0].name, "`names` of the kernels to run, by commas, or \"all\": see -list; one whose name ends with ? is skipped if it cannot be had")
 	fs.BoolVar(&o.refresh, "refresh", false, "look for a newer package of the kernel")
 	fs.StringVar(&o.accel, "accel", "tcg,thread=multi", "QEMU's accelerator")
+	fs.BoolVar(&o.record, "record", false, "record what the tests show of each verb, for the table")
+	fs.BoolVar(&o.table, "table", false, "make "+tablePath+" from the records, and run nothing")
 	fs.BoolVar(&o.list, "list", false, "list suites, scenarios and kernels, and run nothing")
 	if err := fs.Parse(args); err != nil {
 		return o, err
@@ -79,15 +84,20 @@ func parse(args []string) (options, error) {
 	if err != nil {
 		return o, fmt.Errorf("-scenarios %q: %v", *scen, err)
 	}
+	o.all = *suites == "" && *scen == "" && o.run == ""
 	o.suites = pickSuites(*suites, *scen)
 	o.scenarios = pickScenarios(*suites, *scen, pattern)
 	if len(o.suites)+len(o.scenarios) == 0 {
 		return o, fmt.Errorf("-suites %q -scenarios %q: nothing to run: see -list", *suites, *scen)
 	}
-	if o.cache, err = cacheDir(); err != nil {
+	if o.record && (!o.all || o.image != "" || o.device != "") {
+		return o, fmt.Errorf("-record: it takes all suites on a kernel of -list: leave -suites, -scenarios, -run, KERNEL and RDMA_DEVICE out")
+	}
+	if o.kernels, err = pickKernels(*kernel); err != nil {
 		return o, err
 	}
-	return o, nil
+	o.cache, err = cacheDir()
+	return o, err
 }
 
 func run(ctx context.Context, args []string) error {
@@ -98,6 +108,8 @@ func run(ctx context.Context, args []string) error {
 	case o.list:
 		list(o)
 		return nil
+	case o.table:
+		return writeTable()
 	case o.device != "":
 		return runHost(ctx, o)
 	}
@@ -115,6 +127,6 @@ func list(o options) {
 	}
 	fmt.Println("kernels:")
 	for _, k := range kernels {
-		fmt.Printf("  %s (Debian %s)\n", k.name, k.suite)
+		fmt.Printf("  %s (Debian %s, %s)\n", k.name, k.suite, k.machine.arch)
 	}
 }

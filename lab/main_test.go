@@ -50,9 +50,11 @@ func TestSelection(t *testing.T) {
 func TestBadArguments(t *testing.T) {
 	clean(t)
 	for args, want := range map[string]string{
-		"./uverbs":     "everything is a flag",
-		"-scenarios (": "-scenarios",
-		"-nosuch":      "-nosuch",
+		"./uverbs":       "everything is a flag",
+		"-scenarios (":   "-scenarios",
+		"-nosuch":        "-nosuch",
+		"-kernel 2.4":    `"2.4"`,
+		"-record -run X": "it takes all suites",
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", args, err, want)
@@ -72,9 +74,49 @@ func TestUnknownDevice(t *testing.T) {
 	}
 }
 
-func TestUnknownKernel(t *testing.T) {
-	if _, err := findKernel(context.Background(), options{kernel: "2.4"}); err == nil || !strings.Contains(err.Error(), `"2.4"`) {
-		t.Errorf("error %v, want one that names the kernel", err)
+func TestPickKernels(t *testing.T) {
+	for asked, want := range map[string]string{
+		"6.1":                  "6.1 amd64",
+		"6.12?,5.10":           "6.12 amd64 optional, 5.10 amd64",
+		"6.1-arm64":            "6.1-arm64 arm64",
+		"all":                  "6.1 amd64, 6.12 amd64, 5.10 amd64, sid amd64, 6.1-arm64 arm64",
+		"6.1,2.4":              `-kernel "2.4": no such kernel`,
+		"":                     `-kernel "": no such kernel`,
+		"6.1 -record -run Foo": `-kernel "6.1 -record -run Foo": no such kernel`,
+	} {
+		picked, err := pickKernels(asked)
+		var got []string
+		for _, k := range picked {
+			text := k.name + " " + k.machine.arch
+			if k.optional {
+				text += " optional"
+			}
+			got = append(got, text)
+		}
+		if err != nil {
+			got = []string{err.Error()}
+		}
+		if text := strings.Join(got, ", "); !strings.HasPrefix(text, want) {
+			t.Errorf("%q: %s, want %s", asked, text, want)
+		}
+	}
+}
+
+// A kernel that cannot be had is skipped only if it may be.
+func TestNoKernel(t *testing.T) {
+	clean(t)
+	t.Setenv("PATH", t.TempDir()) // no apt-get
+	o := options{cache: t.TempDir(), kernels: []choice{{kernels[0], true}, {kernels[1], true}}}
+	if err := runGuest(t.Context(), o); err != nil {
+		t.Errorf("only optional kernels: %v", err)
+	}
+	o.kernels[1].optional = false
+	if err := runGuest(t.Context(), o); err != errFailed {
+		t.Errorf("one that is asked for, among others: %v", err)
+	}
+	o.kernels = o.kernels[1:]
+	if err := runGuest(t.Context(), o); err == nil || !strings.Contains(err.Error(), "linux-image-amd64 of Debian trixie: this host is not Debian") {
+		t.Errorf("one that is asked for: %v", err)
 	}
 }
 

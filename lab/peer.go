@@ -1,11 +1,15 @@
 package main
 
 import (
+	"context"
 	"debug/elf"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 )
@@ -29,35 +33,79 @@ var peers = []tool{
 	{"strace", "strace"},
 }
 
-// libDirs are where this host's loader looks for libraries.
-var libDirs = []string{
-	"/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib", "/lib",
+// rxeDriver tells libibverbs to load its rxe provider, which is in rxePackage.
+const (
+	rxeDriver  = "/etc/libibverbs.d/rxe.driver"
+	rxePackage = "ibverbs-providers"
+)
+
+// peerSystem is an installed Linux that has the peers.
+type peerSystem struct {
+	root    string // "" for this host
+	libDirs []string
 }
 
-// rxeDriver tells libibverbs to load its rxe provider.
-const rxeDriver = "/etc/libibverbs.d/rxe.driver"
+// peersFor gives a system with the peers for a machine: this host where it can run
+// them, else Debian's packages, unpacked in the cache.
+func peersFor(ctx context.Context, m machine, cache string) (peerSystem, error) {
+	if m.arch == runtime.GOARCH {
+		return peerSystem{"", m.libDirs}, need(ctx, append([]tool{{rxeDriver, rxePackage}}, peers...))
+	}
+	const suite = "bookworm"
+	root := filepath.Join(cache, "peers-"+suite+"-"+m.arch)
+	if isDir(root) {
+		return peerSystem{root, m.libDirs}, nil
+	}
+	pkgs := []string{rxePackage}
+	for _, p := range peers {
+		pkgs = append(pkgs, p.pkg)
+	}
+	slices.Sort(pkgs)
+	pkgs = slices.Compact(pkgs)
+	fmt.Printf("lab: fetching %s of Debian %s for %s\n", strings.Join(pkgs, " "), suite, m.arch)
+	err := replace(root, func(tmp string) error {
+		a, err := newArchive(ctx, cache, suite, m.arch)
+		if err != nil {
+			return err
+		}
+		return a.unpackAll(ctx, pkgs, tmp)
+	})
+	return peerSystem{root, m.libDirs}, errors.Wrapf(err, "peers for %s", m.arch)
+}
 
-// peerFiles gives the files that the peers need: path on this host by path in the
-// guest.
-func peerFiles() (map[string]string, error) {
+// program gives the path of a program on this host.
+func (s peerSystem) program(name string) (string, error) {
+	if s.root == "" {
+		return exec.LookPath(name)
+	}
+	path := filepath.Join(s.root, "usr/bin", name)
+	_, err := os.Stat(path)
+	return path, err
+}
+
+// inside gives the path that a file of this host has in the system.
+func (s peerSystem) inside(path string) string { return strings.TrimPrefix(path, s.root) }
+
+// files gives the files that the peers need: path on this host by path in the guest.
+func (s peerSystem) files() (map[string]string, error) {
 	files := map[string]string{}
 	var queue []string // programs and libraries whose own needs are still to be found
 	for _, p := range peers {
-		path, err := exec.LookPath(p.program)
+		path, err := s.program(p.program)
 		if err != nil {
 			return nil, err
 		}
 		files["/bin/"+p.program] = path
 		queue = append(queue, path)
 	}
-	provider, err := rxeProvider()
+	provider, err := s.rxeProvider()
 	if err != nil {
 		return nil, err
 	}
-	files[rxeDriver], files[provider] = rxeDriver, provider
+	files[rxeDriver], files[s.inside(provider)] = s.root+rxeDriver, provider
 	queue = append(queue, provider)
 	for ; len(queue) > 0; queue = queue[1:] {
-		libs, err := needed(queue[0])
+		libs, err := s.needed(queue[0])
 		if err != nil {
 			return nil, errors.Wrap(err, queue[0])
 		}
@@ -68,8 +116,8 @@ func peerFiles() (map[string]string, error) {
 				return nil, err
 			}
 			lib = filepath.Join(dir, filepath.Base(lib))
-			if _, ok := files[lib]; !ok {
-				files[lib] = lib
+			if _, ok := files[s.inside(lib)]; !ok {
+				files[s.inside(lib)] = lib
 				queue = append(queue, lib)
 			}
 		}
@@ -77,12 +125,12 @@ func peerFiles() (map[string]string, error) {
 	return files, nil
 }
 
-// libLinks gives the links among the library directories of this host, which the
-// guest gets too: a program names its loader as /lib64/..., wherever that is.
-func libLinks() map[string]string {
+// links gives the links among the system's library directories, which the guest gets
+// too: a program names its loader as /lib64/..., wherever that is.
+func (s peerSystem) links() map[string]string {
 	links := map[string]string{}
 	for _, dir := range []string{"/lib", "/lib64"} {
-		if target, err := os.Readlink(dir); err == nil {
+		if target, err := os.Readlink(s.root + dir); err == nil {
 			links[dir] = target
 		}
 	}
@@ -90,17 +138,17 @@ func libLinks() map[string]string {
 }
 
 // rxeProvider gives libibverbs's plug-in for rxe.
-func rxeProvider() (string, error) {
-	for _, dir := range libDirs {
-		if found, _ := filepath.Glob(filepath.Join(dir, "libibverbs", "librxe-*.so")); len(found) > 0 {
+func (s peerSystem) rxeProvider() (string, error) {
+	for _, dir := range s.libDirs {
+		if found, _ := filepath.Glob(filepath.Join(s.root+dir, "libibverbs", "librxe-*.so")); len(found) > 0 {
 			return found[0], nil
 		}
 	}
-	return "", errors.Errorf("libibverbs/librxe-*.so: not found in %v: install ibverbs-providers (Debian) or rdma-core", libDirs)
+	return "", errors.Errorf("libibverbs/librxe-*.so: not found in %v: install ibverbs-providers (Debian) or rdma-core", s.libDirs)
 }
 
 // needed gives the loader and the libraries that an ELF file names.
-func needed(path string) ([]string, error) {
+func (s peerSystem) needed(path string) ([]string, error) {
 	f, err := elf.Open(path)
 	if err != nil {
 		return nil, err
@@ -116,14 +164,14 @@ func needed(path string) ([]string, error) {
 	}
 	var out []string
 	for _, name := range names {
-		i := slices.IndexFunc(libDirs, func(dir string) bool {
-			_, err := os.Stat(filepath.Join(dir, name))
+		i := slices.IndexFunc(s.libDirs, func(dir string) bool {
+			_, err := os.Stat(filepath.Join(s.root+dir, name))
 			return err == nil
 		})
 		if i < 0 {
-			return nil, errors.Errorf("library %s: not found in %v", name, libDirs)
+			return nil, errors.Errorf("library %s: not found in %v", name, s.libDirs)
 		}
-		out = append(out, filepath.Join(libDirs[i], name))
+		out = append(out, filepath.Join(s.root+s.libDirs[i], name))
 	}
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_INTERP {
@@ -131,7 +179,7 @@ func needed(path string) ([]string, error) {
 			if _, err := p.ReadAt(loader, 0); err != nil {
 				return nil, err
 			}
-			out = append(out, string(loader))
+			out = append(out, s.root+string(loader))
 		}
 	}
 	return out, nil

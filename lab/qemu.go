@@ -6,39 +6,48 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"runtime"
 	"sync"
 	"time"
 
 	"github.com/pkg/errors"
 )
 
-const qemu = "qemu-system-x86_64"
-
-// reportPort is the guest's name of the serial port whose output boot gives to
-// onReport.
-const reportPort = "/dev/ttyS1"
+// bootArgs are the kernel's. A kernel that stumbles (oops) or stops answering (a
+// processor in the kernel for 20 s, a soft lockup) must panic, and a panic must end
+// the machine: it is then known what went wrong, and the lab goes on.
+const bootArgs = "quiet panic=-1 oops=panic softlockup_panic=1 mitigations=off"
 
 // boot runs a virtual machine until it powers off or ctx ends. The kernel's console
 // is its first serial port, the report its second: a kernel message can then not
 // break a record. The two functions get each line, and run on goroutines of their own.
-func boot(ctx context.Context, o options, k unpacked, initrd string, onConsole, onReport func(line []byte)) error {
+func boot(ctx context.Context, m machine, accel string, k unpacked, initrd string, onConsole, onReport func(line []byte)) error {
 	reportOut, reportIn, err := os.Pipe()
 	if err != nil {
 		return err
 	}
 	defer reportOut.Close()
-	cmd := exec.CommandContext(ctx, qemu,
-		"-cpu", "max", "-accel", o.accel, "-smp", "2", "-m", "2048",
+	args := append([]string{
+		"-accel", accel, "-smp", "2", "-m", "2048",
 		"-display", "none", "-monitor", "none", "-no-reboot", "-nic", "none",
-		"-serial", "stdio", "-serial", "file:/dev/fd/3", // 3 is the first of ExtraFiles
+		"-serial", "stdio",
 		"-kernel", k.image, "-initrd", initrd,
-		"-append", "console=ttyS0 quiet panic=-1 oops=panic mitigations=off")
+		"-append", "console=" + m.console + " " + bootArgs,
+	}, m.flags...)
+	cmd := exec.CommandContext(ctx, m.qemu.program, append(args, m.second...)...)
 	cmd.ExtraFiles = []*os.File{reportIn}
 	cmd.WaitDelay = 5 * time.Second
 	consoleOut, consoleIn := io.Pipe()
 	cmd.Stdout, cmd.Stderr = consoleIn, consoleIn
+	dieWithUs(cmd)
+	// The kernel takes the end of the thread that started the child for the parent's.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	err = cmd.Start()
 	reportIn.Close()
+	if ctx.Err() != nil && err != nil {
+		return context.Cause(ctx)
+	}
 	if err != nil {
 		return err
 	}
@@ -51,7 +60,7 @@ func boot(ctx context.Context, o options, k unpacked, initrd string, onConsole, 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return errors.Wrap(err, qemu)
+	return errors.Wrap(err, m.qemu.program)
 }
 
 // eachLine calls f for each line, complete or not, without its end.

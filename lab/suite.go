@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -25,6 +26,11 @@ var suites = []string{
 	"./provider/rxe",
 	"./cmd/bebench",
 }
+
+// plainSuites need no device, but a processor: what they test has parts in its
+// assembly or depends on its memory model. They run on machines of another
+// architecture than this host's.
+var plainSuites = []string{"./mmio", "./sim/nic"}
 
 const (
 	module  = "github.com/byteexpress/byteexpress"
@@ -47,6 +53,7 @@ type binary struct {
 	name     string // the suite's path in the repository, as "provider/rxe"
 	file     string // on this host
 	testdata string // the package's test data on this host, "" for none
+	plain    bool   // one of plainSuites
 }
 
 // buildSuites builds the suites' test binaries in dir.
@@ -71,14 +78,14 @@ func buildSuite(ctx context.Context, dir, goarch, pkg string) (binary, error) {
 	if strings.Contains(src, "\n") {
 		return binary{}, errors.New("several packages: name them one by one")
 	}
+	b := binary{name: strings.TrimPrefix(importPath, module+"/"), plain: slices.Contains(plainSuites, pkg)}
 	deps, err := golang(ctx, goarch, "list", "-deps", "-test", pkg)
 	if err != nil {
 		return binary{}, err
 	}
-	if !strings.Contains("\n"+deps, "\n"+testdev+"\n") {
+	if !b.plain && !strings.Contains("\n"+deps, "\n"+testdev+"\n") {
 		return binary{}, errors.New("no tests for a device: none of its tests imports internal/testdev")
 	}
-	b := binary{name: strings.TrimPrefix(importPath, module+"/")}
 	b.file = filepath.Join(dir, strings.ReplaceAll(b.name, "/", "-")+".test")
 	if _, err := golang(ctx, goarch, "test", "-c", "-ldflags=-s -w", "-o", b.file, pkg); err != nil {
 		return binary{}, err
@@ -129,7 +136,7 @@ func suiteItem(b binary, file, dir string, o options) plan.Item {
 		argv = append(argv, "-test.run="+o.run)
 	}
 	return plan.Item{
-		Name: b.name, Tests: true, Limit: o.limit,
+		Name: b.name, Tests: true, NoDevice: b.plain, Limit: o.limit,
 		Procs: []plan.Proc{{Role: "test", Argv: argv, Dir: dir}},
 	}
 }

@@ -1,30 +1,61 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
+	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/internal/lab/judge"
 	"github.com/byteexpress/byteexpress/internal/lab/plan"
 )
 
 // keepLines is how many of the kernel's last console lines a failure shows.
-const keepLines = 60
+const keepLines = 80
+
+// silence is how long a guest may say nothing beyond the limit of an item: init kills
+// an item at its limit, and says so, unless the kernel hangs.
+const silence = time.Minute
+
+// death matches what a kernel says when it cannot go on. Warnings are not among it.
+var death = regexp.MustCompile(`Kernel panic|\bOops\b|\bBUG: |\bblocked for more than\b|Unable to handle|self-detected stall`)
 
 // view shows a run while it goes on and its verdict at the end.
 type view struct {
+	kernel  kernel
 	verbose bool
 	json    bool // results as events too, for internal/tally
+	all     bool // every suite runs
+	record  bool // what they show is kept
 
-	mu     sync.Mutex
-	judge  *judge.Judge
-	kernel []string // the console's last lines
+	mu      sync.Mutex
+	judge   *judge.Judge
+	release string   // the kernel's, when it has booted
+	lines   []string // the console's last lines
+	died    string   // the first line in which the kernel said so
+	heard   func()   // called for each line of the report; nil: nobody waits
 }
 
-func newView(p plan.Plan, o options) *view {
-	return &view{judge: judge.New(p), verbose: o.verbose, json: o.json}
+func newView(p plan.Plan, k kernel, o options) *view {
+	return &view{kernel: k, judge: judge.New(p), verbose: o.verbose, json: o.json, all: o.all && k.name != "", record: o.record}
+}
+
+// watch runs a machine, and ends its context with a cause when the report has been
+// silent for the limit.
+func (v *view) watch(ctx context.Context, limit time.Duration, run func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(limit, func() { cancel(errors.Errorf("the guest hangs: it has said nothing for %v", limit)) })
+	defer timer.Stop()
+	v.mu.Lock()
+	v.heard = func() { timer.Reset(limit) }
+	v.mu.Unlock()
+	return run(ctx)
 }
 
 // console takes a line of the kernel's console.
@@ -32,10 +63,13 @@ func (v *view) console(line []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	text := strings.TrimRight(string(line), "\r")
-	if len(v.kernel) == keepLines {
-		v.kernel = v.kernel[1:]
+	if len(v.lines) == keepLines {
+		v.lines = v.lines[1:]
 	}
-	v.kernel = append(v.kernel, text)
+	v.lines = append(v.lines, text)
+	if v.died == "" && death.MatchString(text) {
+		v.died = text
+	}
 	if v.verbose {
 		fmt.Println("console | " + text)
 	}
@@ -45,7 +79,13 @@ func (v *view) console(line []byte) {
 func (v *view) report(line []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.heard != nil {
+		v.heard()
+	}
 	r, ok := v.judge.Line(line)
+	if ok && r.Kind == plan.Boot {
+		v.release = r.Text
+	}
 	switch {
 	case !ok:
 	case r.Kind == plan.Boot, r.Kind == plan.Ready, r.Kind == plan.Note, r.Kind == plan.Broken:
@@ -62,14 +102,20 @@ func (v *view) finish(ended error) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	results, problems := v.judge.Finish()
+	if v.died != "" {
+		problems = append(problems, "the kernel said: "+v.died)
+	}
 	if ended != nil {
 		problems = append(problems, ended.Error())
+	}
+	if v.all && len(problems) == 0 {
+		problems = append(problems, v.verbs(results)...)
 	}
 	good := len(problems) == 0
 	for _, r := range results {
 		good = v.result(r) && good
 		if v.json {
-			if err := writeEvents(os.Stdout, r); err != nil {
+			if err := writeEvents(os.Stdout, v.kernel.name, r); err != nil {
 				problems = append(problems, err.Error())
 				good = false
 			}
@@ -82,7 +128,7 @@ func (v *view) finish(ended error) error {
 		return nil
 	}
 	if len(problems) > 0 && !v.verbose {
-		for _, l := range v.kernel {
+		for _, l := range v.lines {
 			fmt.Println("console | " + l)
 		}
 	}

@@ -48,8 +48,7 @@ func (f Fault) Here() bool {
 
 // in tells whether a kernel release, as uname(1) has it, is in the fault's range.
 func (f Fault) in(release string) bool {
-	v := version(release)
-	return v[0] > 0 && !less(v, version(f.From)) && (f.Before == "" || less(v, version(f.Before)))
+	return version(release)[0] > 0 && CompareReleases(release, f.From) >= 0 && (f.Before == "" || CompareReleases(release, f.Before) < 0)
 }
 
 // version is the major and the minor number of a release; zero for none.
@@ -66,8 +65,10 @@ func version(release string) (v [2]int) {
 	return v
 }
 
-func less(a, b [2]int) bool {
-	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) < 0
+// CompareReleases orders two kernel releases by major and minor number.
+func CompareReleases(a, b string) int {
+	v, w := version(a), version(b)
+	return cmp.Or(cmp.Compare(v[0], w[0]), cmp.Compare(v[1], w[1]))
 }
 
 // release is that of the running kernel, "" where there is no /proc.

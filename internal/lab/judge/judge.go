@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/internal/lab/plan"
+	"github.com/byteexpress/byteexpress/internal/lab/record"
 )
 
 // Result is what became of one item of the plan.
@@ -16,8 +17,16 @@ type Result struct {
 	Passed   []string // tests, without their subtests
 	Skipped  []string // tests, without their subtests
 	OnDevice int      // passed tests that used the RDMA device
+	Verbs    []Shown  // what its tests showed
 	Took     time.Duration
 	Output   []string // what its processes wrote, each line after its role
+}
+
+// Shown is what a test showed of a verb.
+type Shown struct {
+	Verb    string
+	Outcome record.Outcome
+	Why     string // the reason of a skip
 }
 
 // Judge collects the records of one run. It is not safe for concurrent use.
@@ -192,7 +201,7 @@ func (i *item) finish() Result {
 		}
 	}
 	if i.Tests {
-		i.tests.finish(&i.Result)
+		i.tests.finish(&i.Result, !i.NoDevice)
 	}
 	return i.Result
 }

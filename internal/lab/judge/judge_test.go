@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/internal/lab/plan"
+	"github.com/byteexpress/byteexpress/internal/lab/record"
 )
 
 const nonce = "N1"
@@ -229,5 +230,46 @@ func TestOtherSkip(t *testing.T) {
 	}
 	if !slices.Equal(results[0].Skipped, []string{"TestTable"}) {
 		t.Errorf("skipped %q, want TestTable", results[0].Skipped)
+	}
+}
+
+// What a test names it shows by its end; one skipped for a reason of its own shows
+// nothing, nor does one that never ended.
+func TestVerbs(t *testing.T) {
+	j := New(twoItems())
+	for _, l := range lines(edit(text("--- PASS: TestTable ("), say(
+		"\x16=== RUN   TestA", "    a_test.go:1: testdev: verbs: PD: allocate, CQ: create",
+		"\x16=== RUN   TestA/sub", "    a_test.go:2: testdev: verbs: CQ: resize", "    a_test.go:3: testdev: unsupported: no resize",
+		"\x16    --- SKIP: TestA/sub (0.00s)", "\x16=== NAME  TestA", "\x16--- PASS: TestA (0.00s)",
+		"\x16=== RUN   TestB", "    b_test.go:1: testdev: verbs: QP: flush", "    b_test.go:2: testdev: kernel fault: it locks up", "\x16--- SKIP: TestB (0.00s)",
+		"\x16=== RUN   TestC", "    c_test.go:1: testdev: verbs: QP: read", "\x16--- FAIL: TestC (0.00s)",
+		"\x16=== RUN   TestD", "    c_test.go:1: testdev: verbs: QP: write", "    c_test.go:2: no mood", "\x16--- SKIP: TestD (0.00s)",
+		"\x16=== RUN   TestE", "    c_test.go:1: testdev: verbs: QP: send",
+	))) {
+		j.Line(l)
+	}
+	results, _ := j.Finish()
+	want := []Shown{
+		{"CQ: resize", record.Unsupported, "no resize"},
+		{"PD: allocate", record.Works, ""}, {"CQ: create", record.Works, ""},
+		{"QP: flush", record.Fault, "it locks up"},
+		{"QP: read", record.Fails, ""},
+	}
+	if !slices.Equal(results[0].Verbs, want) {
+		t.Errorf("shown %+v, want %+v", results[0].Verbs, want)
+	}
+}
+
+// A suite about the architecture needs no device.
+func TestNoDevice(t *testing.T) {
+	p := twoItems()
+	p.Items[0].NoDevice = true
+	j := New(p)
+	for _, l := range lines(edit(text("testdev: device"), drop)) {
+		j.Line(l)
+	}
+	results, problems := j.Finish()
+	if len(problems)+len(results[0].Problems) > 0 {
+		t.Errorf("problems %q %q", problems, results[0].Problems)
 	}
 }

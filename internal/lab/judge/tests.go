@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/byteexpress/byteexpress/internal/lab/record"
 	"github.com/byteexpress/byteexpress/internal/testdev"
 )
 
@@ -24,6 +25,8 @@ type tests struct {
 	current  string              // the test that writes at the moment
 	logs     map[string][]string // what each test wrote, by its full name
 	onDevice map[string]bool     // top-level tests that asked for the device
+	verbs    map[string][]string // that each test shows, by its full name
+	shown    []Shown
 	passed   []string
 	failed   []string
 	skipped  []string // with subtests
@@ -35,11 +38,14 @@ func (t *tests) line(text string) {
 	plain, framed, _ := strings.Cut(text, marker)
 	if plain != "" {
 		if t.logs == nil {
-			t.logs, t.onDevice = map[string][]string{}, map[string]bool{}
+			t.logs, t.onDevice, t.verbs = map[string][]string{}, map[string]bool{}, map[string][]string{}
 		}
 		t.logs[t.current] = append(t.logs[t.current], plain)
 		if strings.Contains(plain, testdev.Mark) {
 			t.onDevice[top(t.current)] = true
+		}
+		if _, list, ok := strings.Cut(plain, testdev.MarkVerbs); ok {
+			t.verbs[t.current] = append(t.verbs[t.current], strings.Split(list, ", ")...)
 		}
 	}
 	switch framed {
@@ -57,6 +63,7 @@ func (t *tests) line(text string) {
 	}
 	if m := resultLine.FindStringSubmatch(framed); m != nil {
 		t.current = m[3]
+		t.show(m[3], m[2])
 		switch m[2] {
 		case "FAIL":
 			t.failed = append(t.failed, m[3])
@@ -70,14 +77,37 @@ func (t *tests) line(text string) {
 	}
 }
 
+// show notes what the end of a test shows of its verbs. A test that was skipped for
+// another reason than the kernel or the device shows nothing.
+func (t *tests) show(name, result string) {
+	outcome := map[string]record.Outcome{"PASS": record.Works, "FAIL": record.Fails}[result]
+	why := ""
+	if result == "SKIP" {
+		for _, l := range t.logs[name] {
+			if _, text, ok := strings.Cut(l, testdev.MarkUnsupported); ok {
+				outcome, why = record.Unsupported, text
+			}
+			if _, text, ok := strings.Cut(l, testdev.MarkFault); ok {
+				outcome, why = record.Fault, text
+			}
+		}
+	}
+	if outcome == "" {
+		return
+	}
+	for _, v := range t.verbs[name] {
+		t.shown = append(t.shown, Shown{v, outcome, why})
+	}
+}
+
 // top is the test that a subtest belongs to.
 func top(name string) string {
 	name, _, _ = strings.Cut(name, "/")
 	return name
 }
 
-func (t *tests) finish(r *Result) {
-	r.Passed = t.passed
+func (t *tests) finish(r *Result, needsDevice bool) {
+	r.Passed, r.Verbs = t.passed, t.shown
 	for _, name := range t.passed {
 		if t.onDevice[name] {
 			r.OnDevice++
@@ -94,7 +124,7 @@ func (t *tests) finish(r *Result) {
 			r.Problems = append(r.Problems, fmt.Sprintf("test %s was skipped for want of %s", name, testdev.Env))
 		}
 	}
-	if r.OnDevice == 0 {
+	if r.OnDevice == 0 && needsDevice {
 		r.Problems = append(r.Problems, fmt.Sprintf("no test passed that uses the device (%d passed in all)", len(t.passed)))
 	}
 	if !t.pass {

@@ -19,10 +19,11 @@ type Plan struct {
 
 // Item is a test suite, or a scenario of several processes.
 type Item struct {
-	Name  string
-	Tests bool          // its only process is a Go test binary run with -test.v=test2json
-	Procs []Proc        // started in this order, all running at once
-	Limit time.Duration // time for the whole item
+	Name     string
+	Tests    bool          // its only process is a Go test binary run with -test.v=test2json
+	NoDevice bool          // its tests need no device: they are about the architecture
+	Procs    []Proc        // started in this order, all running at once
+	Limit    time.Duration // time for the whole item
 }
 
 // Proc is one process of an item. In Argv, "{device}" and "{gid}" stand for the
