@@ -38,6 +38,7 @@ func realDevice(t *testing.T) Device {
 
 // The device is found whole; TestDeviceTwoWays holds sysfs against netlink.
 func TestDeviceDiscovery(t *testing.T) {
+	testdev.Verb(t, "device: list")
 	d := realDevice(t)
 	if d.Err != nil || d.Driver == DriverUnknown || d.Ports < 1 || d.NodeGUID == 0 || d.Major == 0 {
 		t.Errorf("device %+v", d)
@@ -68,7 +69,29 @@ func oldKernel() *System {
 func TestDeviceVerbs(t *testing.T) {
 	d := realDevice(t)
 	for name, s := range map[string]*System{"native": {}, "fall-back": oldKernel()} {
-		t.Run(name, func(t *testing.T) { testVerbs(t, s, d) })
+		t.Run(name, func(t *testing.T) {
+			if name == "native" {
+				testdev.Verb(t, "device: open", "device: query", "port: query", "port: GID table", "PD: allocate", "MR: register",
+					"CQ: create", "QP: create", "QP: modify", "QP: query")
+			} else {
+				testdev.Verb(t, "CQ: create by the older command", "QP: create by the older command")
+			}
+			testVerbs(t, s, d)
+		})
+	}
+}
+
+// The older command that makes a context, by which the fall-back starts.
+func TestDeviceOpenByCommand(t *testing.T) {
+	testdev.Verb(t, "device: open by the older command")
+	d := realDevice(t)
+	testdev.GetContextByWrite.Skip(t)
+	c, err := oldKernel().Open(d, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -187,6 +210,7 @@ func TestDeviceWrongDriver(t *testing.T) {
 // with the limit and the remedies, and works after the limit was raised. The test
 // runs itself again as that user.
 func TestDeviceMemlock(t *testing.T) {
+	testdev.Verb(t, "MR: register within the limit of locked memory")
 	d := realDevice(t)
 	if os.Getenv("UVERBS_TEST_MEMLOCK") == "" {
 		runAsNobody(t, "TestDeviceMemlock", "UVERBS_TEST_MEMLOCK=1")

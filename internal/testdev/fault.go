@@ -21,11 +21,16 @@ type Fault struct {
 	What   string // what the kernel does, and what then happens
 }
 
-// The faults that are known. All were seen in the kernel lab.
+// The faults that are known. All were seen in the kernel lab; a range says between
+// which of its kernels the fault went or came.
 var (
 	// LostErrors: drivers/infiniband/sw/rxe before 6.1 as a tasklet.
 	LostErrors = Fault{Driver: "rxe", Before: "6.1",
 		What: "the driver neither tells a requester what its peer refused nor flushes sends posted in ERR"}
+	// RNRLoop: rxe_requester and rxe_do_task call each other for ever, in the system
+	// call that posts.
+	RNRLoop = Fault{Driver: "rxe", Before: "6.1",
+		What: "a batch of sends for which the peer has no receive locks up the processor that posts it, and then the machine"}
 	// GetContextByWrite: UVERBS_METHOD_INVOKE_WRITE has the command's number under
 	// the attribute's id under which GET_CONTEXT has its array of capability files
 	// (ib_uapi UVERBS_ATTR_GET_CONTEXT_FD_ARR), and 7.2 takes one for the other.

@@ -65,6 +65,7 @@ func tooMuchInline(t *testing.T, p *kdevtest.Pair) {
 // The kernel moved the queue pair to ERR unknown to software, and a receive is
 // posted then: the first error completion makes it flushed as well.
 func TestFlushOfReceivePostedUnaware(t *testing.T) {
+	testdev.Verb(t, "QP: flush in ERR")
 	testdev.LostErrors.Skip(t)
 	p := rig.Connect(t, kdevtest.Config{})
 	q := p.B.QP.(*queuePair)

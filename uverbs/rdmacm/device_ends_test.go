@@ -20,6 +20,7 @@ import (
 
 // The kernel takes what Options say of the way, and data passes.
 func TestDeviceQuality(t *testing.T) {
+	testdev.Verb(t, "rdma_cm: MTU, timers and traffic class")
 	noLeaks(t)
 	ctx := patient(t)
 	a, p := newSide(t, 4096), newSide(t, 4096)
@@ -119,6 +120,7 @@ func spareDevice(t *testing.T) (name string, addr netip.Addr) {
 // The device is removed under a connection and its listener: all who wait hear of it,
 // what is closed is given back, and then the removal ends.
 func TestDeviceRemoved(t *testing.T) {
+	testdev.Verb(t, "device: removal while open")
 	noLeaks(t)
 	ctx := patient(t)
 	testdev.Name(t)

@@ -61,6 +61,7 @@ func talk(ctx context.Context, t testing.TB, a, b *side) {
 }
 
 func TestDeviceConnect(t *testing.T) {
+	testdev.Verb(t, "rdma_cm: connect and accept", "rdma_cm: disconnect")
 	noLeaks(t)
 	for _, first := range []string{"active", "passive"} {
 		t.Run(first+" disconnects first", func(t *testing.T) {
@@ -100,6 +101,7 @@ func TestDeviceConnect(t *testing.T) {
 
 // By a link-local IPv6 address, which needs a zone, and by one that is routed.
 func TestDeviceIPv6(t *testing.T) {
+	testdev.Verb(t, "rdma_cm: by IPv6")
 	for name, wanted := range map[string]func(netip.Addr) bool{
 		"link-local": netip.Addr.IsLinkLocalUnicast,
 		"global":     func(a netip.Addr) bool { return a.IsGlobalUnicast() || a.IsPrivate() },
@@ -179,6 +181,7 @@ func TestDeviceWaitEnds(t *testing.T) {
 }
 
 func TestDeviceRefusals(t *testing.T) {
+	testdev.Verb(t, "rdma_cm: reject")
 	noLeaks(t)
 	ctx := patient(t)
 	addr := localAddr(t, 7341)

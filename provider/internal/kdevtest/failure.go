@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/internal/testdev"
 	"github.com/byteexpress/byteexpress/mmio"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
@@ -20,6 +21,7 @@ import (
 // BadRKey: a bad rkey fails the request with the peer's reason, takes both queue
 // pairs to ERR, and flushes what the peer had posted.
 func (r *Rig) BadRKey(t *testing.T) {
+	testdev.Verb(t, "QP: requester hears of a refusal")
 	r.errors(t)
 	p := r.Connect(t, Config{})
 	p.B.Recv(t, 1, p.B.SGE(0, 64))
@@ -38,6 +40,7 @@ func (r *Rig) BadRKey(t *testing.T) {
 
 // OutOfBounds writes past a region by one byte, at either end.
 func (r *Rig) OutOfBounds(t *testing.T) {
+	testdev.Verb(t, "QP: requester hears of a refusal")
 	r.errors(t)
 	for _, off := range []int64{-1, 64<<10 - 63} {
 		p := r.Connect(t, Config{})
@@ -48,6 +51,7 @@ func (r *Rig) OutOfBounds(t *testing.T) {
 
 // BadLKey: a bad lkey fails the request.
 func (r *Rig) BadLKey(t *testing.T) {
+	testdev.Verb(t, "QP: local protection error")
 	p := r.Connect(t, Config{})
 	bad := p.A.SGE(0, 64)
 	bad.LKey ^= 0x5a5a5a
@@ -57,6 +61,7 @@ func (r *Rig) BadLKey(t *testing.T) {
 
 // ReceiveTooSmall: a message that does not fit its receive fails both.
 func (r *Rig) ReceiveTooSmall(t *testing.T) {
+	testdev.Verb(t, "QP: length error")
 	p := r.Connect(t, Config{})
 	p.B.Recv(t, 1, p.B.SGE(0, 32))
 	p.A.Send(t, qp.SendWR{ID: 9, Opcode: qp.Send, Flags: qp.Signaled, SGEs: []qp.SGE{p.A.SGE(0, 64)}})
@@ -66,6 +71,7 @@ func (r *Rig) ReceiveTooSmall(t *testing.T) {
 
 // RNRRetryExceeded: no receive is there, and retries are not asked for.
 func (r *Rig) RNRRetryExceeded(t *testing.T) {
+	testdev.Verb(t, "QP: end of RNR retries")
 	p := r.Connect(t, Config{Path: func(p *qp.Path) { p.NoRNRRetry, p.RNRTimer = true, 1 }})
 	p.A.Send(t, qp.SendWR{ID: 9, Opcode: qp.Send, Flags: qp.Signaled, SGEs: []qp.SGE{p.A.SGE(0, 64)}})
 	p.A.Want(t, cq.Completion{ID: 9, Status: cq.RNRRetryExceededError})
@@ -73,6 +79,7 @@ func (r *Rig) RNRRetryExceeded(t *testing.T) {
 
 // RetryExceeded: the peer is gone, and the retries end with an error.
 func (r *Rig) RetryExceeded(t *testing.T) {
+	testdev.Verb(t, "QP: end of retries")
 	p := r.Connect(t, Config{Path: func(p *qp.Path) { p.AckTimeout, p.RetryCount = 8, 1 }})
 	Must(t, p.B.QP.Close())
 	p.A.Send(t, qp.SendWR{ID: 9, Opcode: qp.Send, Flags: qp.Signaled, SGEs: []qp.SGE{p.A.SGE(0, 64)}})
@@ -82,6 +89,7 @@ func (r *Rig) RetryExceeded(t *testing.T) {
 // Flush: moving to ERR flushes every posted receive, in order, and receives posted
 // after that complete as flushed too.
 func (r *Rig) Flush(t *testing.T) {
+	testdev.Verb(t, "QP: flush in ERR")
 	p := r.Connect(t, Config{})
 	for id := range uint64(5) {
 		p.B.Recv(t, id, p.B.SGE(0, 8))
@@ -99,6 +107,7 @@ func (r *Rig) Flush(t *testing.T) {
 
 // ResetAndReuse: a queue pair can be used again after RESET, with nothing left over.
 func (r *Rig) ResetAndReuse(t *testing.T) {
+	testdev.Verb(t, "QP: reset")
 	p := r.Connect(t, Config{})
 	for id := range uint64(3) {
 		p.B.Recv(t, id, p.B.SGE(0, 8))
@@ -122,6 +131,7 @@ func (r *Rig) ResetAndReuse(t *testing.T) {
 // Overflow: a completion queue that is too small ends in ErrOverflow and an event,
 // not in silence.
 func (r *Rig) Overflow(t *testing.T) {
+	testdev.Verb(t, "CQ: overflow", "device: event of a CQ")
 	p := r.Connect(t, Config{Caps: qp.Caps{SendWR: 64, RecvWR: 64, SendSGE: 1, RecvSGE: 1}})
 	q, err := p.Ctx.CreateCQ(verbs.CQConfig{Entries: 1})
 	Must(t, err)
@@ -166,6 +176,7 @@ func (r *Rig) Overflow(t *testing.T) {
 // CloseOrder: objects in use cannot be closed; the error wraps EBUSY and changes
 // nothing.
 func (r *Rig) CloseOrder(t *testing.T) {
+	testdev.Verb(t, "device: objects in use stay")
 	p := r.Connect(t, Config{})
 	for name, c := range map[string]interface{ Close() error }{"context": p.Ctx, "PD": p.PD, "CQ": p.A.CQ} {
 		if err := c.Close(); !errors.Is(err, syscall.EBUSY) {
@@ -186,6 +197,7 @@ func (r *Rig) CloseOrder(t *testing.T) {
 
 // Registration: regions of every access at any address; what cannot be is refused.
 func (r *Rig) Registration(t *testing.T) {
+	testdev.Verb(t, "MR: register")
 	NoLeaks(t)
 	ctx, err := r.Device(t).Open()
 	Must(t, err)

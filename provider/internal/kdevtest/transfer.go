@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/internal/testdev"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -26,6 +27,7 @@ var sizes = []int{0, 1, 2, 3, 4, 7, 8, 63, 64, 65, 255, 256, 1023, 1024, 1025, 4
 
 // Opcodes runs every opcode with every size, on each kind of the device.
 func (r *Rig) Opcodes(t *testing.T) {
+	testdev.Verb(t, "QP: send", "QP: send with immediate", "QP: write", "QP: write with immediate", "QP: read")
 	if r.Kinds == nil {
 		opcodesOf(t, r.Device)
 	}
@@ -89,6 +91,7 @@ func opcodesOf(t *testing.T, device func(testing.TB) verbs.Device) {
 // Segments uses every number of segments up to the capacity, of uneven lengths, on
 // both sides.
 func (r *Rig) Segments(t *testing.T) {
+	testdev.Verb(t, "QP: several segments")
 	const n = 16
 	p := r.Connect(t, Config{Caps: qp.Caps{SendWR: 4, RecvWR: 4, SendSGE: n, RecvSGE: n}})
 	if c := p.A.QP.Caps(); c.SendSGE < n || c.RecvSGE < n {
@@ -123,6 +126,7 @@ func (r *Rig) Segments(t *testing.T) {
 
 // Inline posts payload from any memory, which may change as soon as the post returned.
 func (r *Rig) Inline(t *testing.T) {
+	testdev.Verb(t, "QP: inline data")
 	p := r.Connect(t, Config{})
 	limit := p.A.QP.Caps().Inline
 	if limit < 64 {
@@ -151,6 +155,7 @@ func (r *Rig) Inline(t *testing.T) {
 
 // Atomics runs fetch-and-add and compare-and-swap, with a match and without.
 func (r *Rig) Atomics(t *testing.T) {
+	testdev.Verb(t, "QP: compare and swap", "QP: fetch and add")
 	p := r.Connect(t, Config{})
 	word := func(e *End, off int) uint64 { return binary.NativeEndian.Uint64(e.Mem[off:]) }
 	binary.NativeEndian.PutUint64(p.B.Mem[64:], 1000)
@@ -185,6 +190,7 @@ func (r *Rig) Atomics(t *testing.T) {
 // SelectiveSignaling lets the ring run round many times with one signaled request in
 // eight.
 func (r *Rig) SelectiveSignaling(t *testing.T) {
+	testdev.Verb(t, "QP: unsignaled requests")
 	p := r.Connect(t, Config{})
 	depth := p.A.QP.Caps().SendWR
 	p.fill(3)
@@ -211,6 +217,8 @@ func (r *Rig) SelectiveSignaling(t *testing.T) {
 // QueueFull: a full send queue refuses the first request that does not fit, and takes
 // it after the queue has moved.
 func (r *Rig) QueueFull(t *testing.T) {
+	testdev.Verb(t, "QP: requests wait for receives")
+	testdev.RNRLoop.Skip(t)
 	p := r.Connect(t, Config{})
 	depth := p.A.QP.Caps().SendWR
 	wrs := make([]qp.SendWR, depth+3)

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/internal/testdev"
 	"github.com/byteexpress/byteexpress/qp"
 )
 
 // ArmAndWait: one arm gives one event; a completion that was there before gives none.
 func (r *Rig) ArmAndWait(t *testing.T) {
+	testdev.Verb(t, "CQ: arm and wait")
 	p := r.Connect(t, Config{})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -36,6 +38,7 @@ func (r *Rig) ArmAndWait(t *testing.T) {
 
 // Solicited: armed for solicited completions only, the queue stays quiet for others.
 func (r *Rig) Solicited(t *testing.T) {
+	testdev.Verb(t, "CQ: arm for solicited completions")
 	p := r.Connect(t, Config{})
 	p.B.Recv(t, 1, p.B.SGE(0, 64))
 	p.B.Recv(t, 2, p.B.SGE(0, 64))
