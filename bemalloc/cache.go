@@ -42,7 +42,7 @@ func (c *cache) open() {
 	for i := range classes {
 		atomic.StoreUint32(&c.mag[i].limit, classes[i].cap)
 	}
-	atomic.StoreUint32(&c.runs.limit, cachedUnits)
+	atomic.StoreUint32(&c.runs.limit, shareMin)
 }
 
 // wantFlush makes the owner's next free call find its magazine full, look closer,

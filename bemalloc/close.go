@@ -106,7 +106,7 @@ func (p *Pool) leaks() *LeakError {
 	for b := range p.runs.hi {
 		for u := b * unitsPerBlock; u < (b+1)*unitsPerBlock; u++ {
 			if w := p.table.words[u]; w.isHead() {
-				large[int64(w.runArg())<<unitShift]++
+				large[int64(w.length())<<unitShift]++
 			}
 		}
 	}

@@ -44,6 +44,10 @@ func (h *Heap) Alloc(n int) ([]byte, error) {
 		if obj, ok := h.c.pop(classFor(uint(n))); ok {
 			return h.p.mem.object(obj, n), nil
 		}
+	} else if uint(n) <= cachedRun*unitSize {
+		if u, ok := h.c.runs.pop(units(n)); ok {
+			return h.p.mem.view(h.p.place(u, n), n), nil
+		}
 	}
 	return h.alloc(n, 1)
 }
@@ -61,7 +65,11 @@ func (h *Heap) alloc(n, align int) ([]byte, error) {
 // Free is Pool.Free into this heap.
 func (h *Heap) Free(b []byte) error {
 	off := h.p.mem.offset(b)
-	if class, ok := h.p.table.small(off); ok && h.c.push(class, uint32(off>>objShift)) {
+	if class, ok := h.p.table.small(off); ok {
+		if h.c.push(class, uint32(off>>objShift)) {
+			return nil
+		}
+	} else if u, k, ok := h.p.table.run(off); ok && h.c.runs.push(&h.p.table, u, k) {
 		return nil
 	}
 	return h.p.free(h, b)

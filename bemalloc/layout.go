@@ -24,8 +24,9 @@ const (
 // A unitWord says what a unit of 64 KiB holds: the kind in the low byte, and an
 // argument. For a unit of a span the argument is how many units back the span
 // starts, in the upper half, so that the upper half of the word and the lower half
-// of an offset make the offset within the span. For a run it fills the upper 24
-// bits.
+// of an offset make the offset within the span. The first unit of a run has its length
+// and the line at which the buffer starts. Later units have how far back the run
+// started when they were last marked, which is a hint: what it names is checked.
 //
 // Words are plain memory: a unit's words are written under the run lock before
 // its memory is handed out, and a caller reads only the words of a buffer it
@@ -37,17 +38,48 @@ const (
 	kindNone  = 0  // never used
 	kindClass = 1  // kindClass + class: unit of a span
 	kindOwned = 64 // unit of a span that belongs to a heap with a quota
-	kindHead  = 65 // first unit of a run or huge run; argument: its length in units
+	kindHead  = 65 // first unit of a run or huge run
 	kindOHead = 66 // the same of a heap with a quota
-	kindBody  = 67 // later unit of a run; argument: units back to the first
+	kindBody  = 67 // later unit of a run; argument: units back to the first, in the upper 24 bits
 	kindFreed = 68 // first unit of a freed run, or any unit of a released span
 )
 
-func (w unitWord) kind() uint32   { return uint32(w) & 0xff }
-func (w unitWord) runArg() uint32 { return uint32(w) >> 8 }
+func (w unitWord) kind() uint32     { return uint32(w) & 0xff }
+func (w unitWord) bodyBack() uint32 { return uint32(w) >> 8 }
 
-// headWord is that of the first of n units.
-func headWord(kind, n uint32) unitWord { return unitWord(kind | n<<8) }
+// A head word is the kind in 8 bits, the line in 6, and the length in 18: in units
+// within a block, and unitsPerBlock more than the blocks of a huge run.
+const (
+	headLineShift  = 8
+	headLines      = 1 << 6
+	headUnitsShift = 14
+)
+
+// headWord is that of the first of n units, whose buffer starts at the given line
+// of 64 bytes.
+func headWord(kind, n, line uint32) unitWord {
+	if n > unitsPerBlock {
+		n = unitsPerBlock + n/unitsPerBlock
+	}
+	return unitWord(kind | line<<headLineShift | n<<headUnitsShift)
+}
+
+// length gives the units of the run that a head word describes.
+func (w unitWord) length() uint32 {
+	n := uint32(w) >> headUnitsShift
+	if n > unitsPerBlock {
+		n = (n - unitsPerBlock) * unitsPerBlock
+	}
+	return n
+}
+
+// start gives the offset within the first unit at which a run's buffer starts.
+func (w unitWord) start() uint64 {
+	return uint64(uint32(w)>>headLineShift%headLines) << objShift
+}
+
+// live reports whether the unit is the first of a run in use or part of a span.
+func (w unitWord) live() bool { return w.kind() != kindNone && w.kind() < kindBody }
 
 // isHead reports whether a run in use starts here.
 func (w unitWord) isHead() bool { return w.kind() == kindHead || w.kind() == kindOHead }

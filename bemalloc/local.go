@@ -74,6 +74,38 @@ func (l *local) push(class, obj uint32) (ok bool) {
 	return ok
 }
 
+// popRun cuts a run of k units from the caller's cache.
+func (l *local) popRun(k uint32) (u uint32, ok bool) {
+	if !havePin || !l.perP {
+		s := l.shard()
+		u, ok = s.c.runs.pop(k)
+		s.mu.Unlock()
+		return u, ok
+	}
+	pid := procPin()
+	if uint(pid) < maxP {
+		u, ok = l.table.Load()[pid].runs.pop(k)
+	}
+	procUnpin()
+	return u, ok
+}
+
+// pushRun puts the run of k units at unit u in the caller's cache; false: use spill.
+func (l *local) pushRun(t *table, u, k uint32) (ok bool) {
+	if !havePin || !l.perP {
+		s := l.shard()
+		ok = s.c.runs.push(t, u, k)
+		s.mu.Unlock()
+		return ok
+	}
+	pid := procPin()
+	if uint(pid) < maxP {
+		ok = l.table.Load()[pid].runs.push(t, u, k)
+	}
+	procUnpin()
+	return ok
+}
+
 // hold gives the caller's cache, if it can have one, and keeps others off it until
 // letGo(s): between the two the rules of a pinned section hold. pop and push are
 // the same written out.
@@ -90,12 +122,27 @@ func (l *local) hold() (c *cache, s *shard) {
 	return l.table.Load()[pid], nil
 }
 
+// It does nothing for a heap's cache.
 func (l *local) letGo(s *shard) {
+	if s == ownShard {
+		return
+	}
 	if s != nil {
 		s.mu.Unlock()
 	} else {
 		procUnpin()
 	}
+}
+
+// ownShard stands for the cache of a heap, which nobody else uses.
+var ownShard = new(shard)
+
+// ownCache is hold for a heap's cache, or without a heap for the caller's.
+func (p *Pool) ownCache(h *Heap) (*cache, *shard) {
+	if h != nil {
+		return h.c, ownShard
+	}
+	return p.local.hold()
 }
 
 // install gives the current P a cache if it has none.

@@ -52,6 +52,32 @@ func runStarts(x uint64, k uint32) uint64 {
 	return x
 }
 
+// shortRun gives the lowest position of a run of k ones, k from 1 to 16, or 64, and one
+// that is no longer if there is such. It has no loop: run lengths come in no order that a processor could foresee.
+func shortRun(x uint64, k uint32) uint32 {
+	s := &shortSteps[k%uint32(len(shortSteps))]
+	y := x & (x >> (s[0] & 63))
+	y &= y >> (s[1] & 63)
+	y &= y >> (s[2] & 63)
+	y &= y >> (s[3] & 63)
+	if exact := y &^ (x << 1) &^ (x >> k); exact != 0 {
+		y = exact
+	}
+	return uint32(bits.TrailingZeros64(y))
+}
+
+// shortSteps are the shifts of runStarts by run length, those left over 0.
+var shortSteps = func() (t [32][4]uint8) {
+	for k := range t {
+		for n, i := 1, 0; n < k && i < len(t[k]); i++ {
+			step := min(n, k-n)
+			t[k][i] = uint8(step)
+			n += step
+		}
+	}
+	return t
+}()
+
 // alignedBits has a one at every multiple of align, a power of two up to 64.
 func alignedBits(align uint32) uint64 {
 	x := uint64(1)

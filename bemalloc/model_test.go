@@ -259,7 +259,7 @@ func (m *model) checkStats() {
 		owner, bytes := m.p.table.span(uint32(off>>unitShift)).owner, int64(0)
 		switch {
 		case w.isHead():
-			bytes = int64(w.runArg()) << unitShift
+			bytes = int64(w.length()) << unitShift
 			large += bytes
 		case w.kind() == kindOwned:
 			s := m.p.table.span(uint32(off>>unitShift) - w.back())

@@ -78,6 +78,10 @@ func (p *Pool) Alloc(n int) ([]byte, error) {
 		if obj, ok := p.local.pop(classFor(uint(n))); ok {
 			return p.mem.object(obj, n), nil
 		}
+	} else if uint(n) <= cachedRun*unitSize {
+		if u, ok := p.local.popRun(units(n)); ok {
+			return p.mem.view(p.place(u, n), n), nil
+		}
 	}
 	return p.alloc(nil, n, 1)
 }
@@ -94,7 +98,11 @@ func (p *Pool) AllocAligned(n, align int) ([]byte, error) { return p.alloc(nil, 
 // same time are a data race like any other.
 func (p *Pool) Free(b []byte) error {
 	off := p.mem.offset(b)
-	if class, ok := p.table.small(off); ok && p.local.push(class, uint32(off>>objShift)) {
+	if class, ok := p.table.small(off); ok {
+		if p.local.push(class, uint32(off>>objShift)) {
+			return nil
+		}
+	} else if u, k, ok := p.table.run(off); ok && p.local.pushRun(&p.table, u, k) {
 		return nil
 	}
 	return p.free(nil, b)
@@ -138,12 +146,9 @@ func (p *Pool) within(off uint64, n int) bool {
 		s := p.table.span(uint32(off>>unitShift) - w.back())
 		return classes[s.class%numClasses].contains(w.within(off), n)
 	}
-	first := off >> unitShift
-	if k == kindBody {
-		first -= uint64(w.runArg())
-		w = p.table.words[first]
-	}
-	return w.isHead() && off+uint64(n) <= (first+uint64(w.runArg()))<<unitShift
+	first, w := p.table.head(uint32(off >> unitShift))
+	from := uint64(first)<<unitShift + w.start()
+	return w.isHead() && off >= from && off+uint64(n) <= uint64(first+w.length())<<unitShift
 }
 
 // alloc is every allocation that found no object in its cache. h is nil for
@@ -179,10 +184,12 @@ func (p *Pool) allocate(h *Heap, n, align int) (uint64, error) {
 		}
 		return uint64(obj) << objShift, err
 	}
-	if n <= cachedRun*unitSize && align <= unitSize {
-		if u, ok := p.popRun(h, units(n)); ok {
-			return uint64(u) << unitShift, nil
+	if n <= cachedRun*unitSize && align <= objAlign && p.dbg == nil {
+		u, err := p.refillRuns(h, units(n))
+		if err != nil {
+			return 0, err
 		}
+		return p.place(u, n), nil
 	}
 	return p.allocLarge(n, align, kindHead)
 }
@@ -306,10 +313,10 @@ func (p *Pool) freeOne(h *Heap, b []byte) error {
 		return ErrDoubleFree
 	case w.kind() == kindOwned:
 		return p.freeOwned(w, off)
-	case w.kind() == kindHead && off%unitSize == 0 && w.runArg() <= cachedRun:
-		p.pushRun(h, w.runArg(), u)
+	case w.kind() == kindHead && off%unitSize == w.start() && w.length() <= cachedRun:
+		p.pushRun(h, u, w.length())
 		return nil
-	case w.isHead() && off%unitSize == 0:
+	case w.isHead() && off%unitSize == w.start():
 		err := p.freeLarge(u)
 		if err != nil {
 			p.counters.doubleFrees.Add(1)
@@ -371,9 +378,10 @@ func (p *Pool) starts(off uint64) bool {
 		s := p.table.span(uint32(off>>unitShift) - w.back())
 		return classes[s.class%numClasses].startsObject(w.within(off))
 	case kindHead, kindOHead:
-		return off%unitSize == 0
+		return off%unitSize == w.start()
 	case kindFreed: // what was here is forgotten
-		return off%objAlign == 0
+		_, w = p.table.head(uint32(off >> unitShift))
+		return off%objAlign == 0 && !w.isHead()
 	}
 	return false
 }
@@ -383,7 +391,7 @@ func (p *Pool) usable(off uint64) int {
 	u := uint32(off >> unitShift)
 	w := p.table.words[u]
 	if w.isHead() {
-		return int(w.runArg()) << unitShift
+		return int(w.length())<<unitShift - int(w.start())
 	}
 	return int(classes[p.table.span(u-w.back()).class].size)
 }

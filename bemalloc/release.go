@@ -299,8 +299,8 @@ func (p *Pool) flush(c *cache) (moved bool) {
 			moved = true
 		}
 	}
-	var runs [cachedUnits]uint32
-	n := c.runs.evict(runs[:], 1)
+	var runs [runSlots]blockUnits
+	n := c.runs.evict(&runs, 0)
 	p.returnRuns(runs[:n])
 	return moved || n > 0
 }

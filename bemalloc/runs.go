@@ -1,6 +1,7 @@
 package bemalloc
 
 import (
+	"math/bits"
 	"sync"
 )
 
@@ -18,6 +19,8 @@ type runs struct {
 	large      int64    // bytes of runs in use that hold no span, huge ones included
 	hugeFree   []uint32 // first blocks of cached huge runs
 	hugeFreed  int64    // bytes of those
+	shared     int64    // free units in caches, as far as those said so lately
+	sharers    int64    // caches that hold any
 	huge       int      // huge runs in use
 	parked     int64    // bytes of parked blocks
 
@@ -80,7 +83,12 @@ func (p *Pool) takeRun(k, align uint32) (uint32, bool) {
 	}
 	b := r.fit.first(k)
 	bl := p.table.block(b)
-	at := firstRun(bl.free, k, align)
+	at := uint32(unitsPerBlock)
+	if align == 1 && k <= cachedRun {
+		at = shortRun(bl.free, k)
+	} else {
+		at = firstRun(bl.free, k, align)
+	}
 	for at == unitsPerBlock { // room, but not at that alignment
 		var ok bool
 		if b, ok = r.fit.next(b+1, k); !ok {
@@ -101,11 +109,15 @@ func (p *Pool) takeRun(k, align uint32) (uint32, bool) {
 
 // freeRun takes the k units of a run back. Called under the run lock.
 func (p *Pool) freeRun(u, k uint32) {
+	p.freeUnits(u/unitsPerBlock, runMask(u%unitsPerBlock, k))
+}
+
+// freeUnits takes units of block b back. Called under the run lock.
+func (p *Pool) freeUnits(b uint32, units uint64) {
 	r := &p.runs
-	b := u / unitsPerBlock
 	bl := p.table.block(b)
-	bl.free |= runMask(u%unitsPerBlock, k)
-	r.freeUnits += int64(k)
+	bl.free |= units
+	r.freeUnits += int64(bits.OnesCount64(units))
 	r.fit.set(b, longestRun(bl.free))
 	if bl.free == ^uint64(0) {
 		r.freeBlocks++
@@ -136,7 +148,7 @@ func (p *Pool) freeLarge(u uint32) error {
 		r.mu.Unlock()
 		return ErrDoubleFree
 	}
-	k := w.runArg()
+	k := w.length()
 	p.table.words[u] = kindFreed
 	owner := uint32(0)
 	if w.kind() == kindOHead {

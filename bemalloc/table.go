@@ -72,6 +72,29 @@ func (t *table) span(u uint32) *span {
 	return &t.chunks[u/unitsPerChunk].Load().spans[u%unitsPerChunk]
 }
 
+// head finds the run that unit u is part of: its first unit and that one's word,
+// which is a head's only if there is such a run. The units of a run that a cache
+// handed out say what they were part of before, so that a word which is none of a
+// run or span in use says nothing; then the nearest one before it that is, in the
+// block, decides.
+func (t *table) head(u uint32) (first uint32, w unitWord) {
+	w = t.words[u]
+	if w.kind() == kindBody && w.bodyBack() <= u {
+		if h := t.words[u-w.bodyBack()]; h.isHead() && h.length() > w.bodyBack() {
+			return u - w.bodyBack(), h
+		}
+	}
+	first = u
+	for !w.live() && first%unitsPerBlock != 0 {
+		first--
+		w = t.words[first]
+	}
+	if w.isHead() && w.length() <= u-first {
+		w = kindNone
+	}
+	return first, w
+}
+
 // mark writes the words of the n units of a run that starts at u: kindHead or
 // kindOHead for a run, anything else for a span or what is left of one.
 func (t *table) mark(u, n, kind uint32) {
@@ -82,7 +105,7 @@ func (t *table) mark(u, n, kind uint32) {
 		}
 		return
 	}
-	words[0] = headWord(kind, n)
+	words[0] = headWord(kind, n, 0)
 	for i := 1; i < len(words); i++ {
 		words[i] = unitWord(kindBody | uint32(i)<<8)
 	}
@@ -96,6 +119,16 @@ func (t *table) small(off uint64) (class uint32, ok bool) {
 	w := t.words[off>>unitShift]
 	class = w.kind() - kindClass
 	return class, class < numClasses && classes[class].startsObject(w.within(off))
+}
+
+// run finds the run of at most cachedRun units whose buffer starts at off, unless it
+// counts against a quota.
+func (t *table) run(off uint64) (u, units uint32, ok bool) {
+	if off>>unitShift >= uint64(len(t.words)) {
+		return 0, 0, false
+	}
+	w := t.words[off>>unitShift]
+	return uint32(off >> unitShift), w.length(), w.kind() == kindHead && w.start() == off%unitSize && w.length() <= cachedRun
 }
 
 // setRegion stores device d's region of block b.
