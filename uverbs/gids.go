@@ -24,11 +24,14 @@ func (c *Context) GIDTable(port int) (gids []verbs.GIDEntry, err error) {
 }
 
 func (c *Context) queryGIDTable(port int) ([]verbs.GIDEntry, error) {
-	p, err := c.QueryPort(port)
-	if err != nil {
-		return nil, err
+	room := 1 // the answer covers all ports
+	for n := 1; n <= c.dev.Ports; n++ {
+		p, err := c.QueryPort(n)
+		if err != nil {
+			return nil, err
+		}
+		room += p.GIDs
 	}
-	room := max(p.GIDs*c.dev.Ports, 1) // the answer covers all ports
 	r, err := c.begin(mQueryGIDTable, room*gidEntrySize+8)
 	if err != nil {
 		return nil, err

@@ -138,6 +138,10 @@ func TestUsage(t *testing.T) {
 		{"-D 5 --min-bw 3", "name one"},
 		{"--interval 1", "no results before its end"},
 		{"send bw -u 0", "--qp-timeout 0: must be 1 to 31"},
+		{"doctor --json x", "only - is possible"},
+		{"doctor -1", "-1 is for --serve"},
+		{"doctor --serve a", "contradict"},
+		{"doctor -p 0", "--port 0"},
 		{"devices a b", `devices: at most one device, got ["a" "b"]`},
 	} {
 		_, text, two := strings.Cut(tt.want, "\x00")
@@ -178,6 +182,8 @@ func TestLocalRuns(t *testing.T) {
 		{"ps -n 20 --transport tcp --local --rows 100", []string{"fetch tcp"}},
 		{"devices --why", []string{"default:"}},
 		{"devices --json -", []string{"bebench-devices/1"}},
+		{"doctor", []string{"loop sim:", "0 errors"}},
+		{"doctor --json -", []string{"bebench-doctor/1", `"severity": "ok"`}},
 		{"devices sim:", []string{"completions a queue", "rank 1: RoCE v2, IPv4 address"}},
 	} {
 		t.Run(tt.args, func(t *testing.T) {
