@@ -18,8 +18,8 @@ const (
 	Read             Opcode = 2
 	CompareSwap      Opcode = 3
 	FetchAdd         Opcode = 4
-	BindMW           Opcode = 5 // not posted by this module
-	LocalInvalidate  Opcode = 6 // not posted by this module
+	BindMW           Opcode = 5
+	LocalInvalidate  Opcode = 6
 	Recv             Opcode = 128
 	RecvWriteWithImm Opcode = 129
 )

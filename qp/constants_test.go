@@ -6,7 +6,7 @@ import (
 	"github.com/byteexpress/byteexpress/internal/cconst"
 )
 
-var opcodes = []Opcode{Write, WriteWithImm, Send, SendWithImm, Read, CompareSwap, FetchAdd}
+var opcodes = []Opcode{Write, WriteWithImm, Send, SendWithImm, Read, CompareSwap, FetchAdd, LocalInv, BindMW, SendWithInv}
 
 var states = []State{Reset, Init, RTR, RTS, SQD, SQE, Err}
 
@@ -62,12 +62,16 @@ func TestOpcodeKinds(t *testing.T) {
 	for o, want := range map[Opcode][3]bool{ // atomic, immediate, takes a receive
 		Write: {false, false, false}, WriteWithImm: {false, true, true}, Send: {false, false, true},
 		SendWithImm: {false, true, true}, Read: {}, CompareSwap: {true, false, false}, FetchAdd: {true, false, false},
+		LocalInv: {}, BindMW: {}, SendWithInv: {false, false, true},
 	} {
 		if got := [3]bool{o.IsAtomic(), o.HasImm(), o.ConsumesRecv()}; got != want {
 			t.Errorf("%v: atomic, immediate, takes a receive: %v, want %v", o, got, want)
 		}
 	}
-	if got := Opcode(9).String(); got != "OPCODE_9" {
+	if !LocalInv.IsLocal() || !BindMW.IsLocal() || SendWithInv.IsLocal() || Write.IsLocal() {
+		t.Error("what sends nothing is not told from the rest")
+	}
+	if got := Opcode(10).String(); got != "OPCODE_10" {
 		t.Errorf("unknown opcode is %q", got)
 	}
 	if got := State(9).String(); got != "STATE_9" {

@@ -19,6 +19,9 @@ const (
 	Read         Opcode = 4
 	CompareSwap  Opcode = 5 // 8 bytes, 8-aligned; the old value lands in the local segment
 	FetchAdd     Opcode = 6
+	LocalInv     Opcode = 7 // ends the binding of a memory window of this host; nothing goes to the peer
+	BindMW       Opcode = 8 // binds a memory window of this host; nothing goes to the peer
+	SendWithInv  Opcode = 9 // SEND that also ends the binding of a memory window of the peer
 )
 
 // String is the opcode's standard name.
@@ -38,6 +41,12 @@ func (o Opcode) String() string {
 		return "ATOMIC_CMP_AND_SWP"
 	case FetchAdd:
 		return "ATOMIC_FETCH_AND_ADD"
+	case LocalInv:
+		return "LOCAL_INV"
+	case BindMW:
+		return "BIND_MW"
+	case SendWithInv:
+		return "SEND_WITH_INV"
 	}
 	return fmt.Sprintf("OPCODE_%d", uint8(o))
 }
@@ -49,7 +58,13 @@ func (o Opcode) IsAtomic() bool { return o == CompareSwap || o == FetchAdd }
 func (o Opcode) HasImm() bool { return o == WriteWithImm || o == SendWithImm }
 
 // ConsumesRecv reports whether the request takes one of the peer's receives.
-func (o Opcode) ConsumesRecv() bool { return o == Send || o == SendWithImm || o == WriteWithImm }
+func (o Opcode) ConsumesRecv() bool {
+	return o == Send || o == SendWithImm || o == WriteWithImm || o == SendWithInv
+}
+
+// IsLocal reports whether the request changes a memory window of this host and
+// sends nothing.
+func (o Opcode) IsLocal() bool { return o == LocalInv || o == BindMW }
 
 // SendFlags modify a send request. The values are those of enum ibv_send_flags in
 // libibverbs/verbs.h.
@@ -79,12 +94,24 @@ type SendWR struct {
 	Opcode     Opcode
 	Flags      SendFlags
 	Imm        uint32  // the number to send with *WithImm; the wire has it big-endian
-	RKey       mr.RKey // of the remote memory: WRITE, READ, atomics
+	RKey       mr.RKey // of the remote memory: WRITE, READ, atomics; of the window: LocalInv, BindMW, SendWithInv
 	RemoteAddr uint64
 	CompareAdd uint64 // CompareSwap: expected value; FetchAdd: summand
 	Swap       uint64 // CompareSwap: new value
 	SGEs       []SGE  // local memory; must be empty with the Inline flag
 	Inline     []byte // the payload, from any memory, with the Inline flag; ignored without it
+	Bind       *Bind  // BindMW: to what; the caller's again when PostSend returns
+}
+
+// Bind says what a memory window gives the peer of the queue pair that binds it.
+// The window is free or was invalidated, and of the queue pair's protection domain;
+// from the request's completion on, that peer may use RKey.
+type Bind struct {
+	Region mr.LKey   // of a region registered with mr.WindowBind
+	Addr   uint64    // range within the region
+	Length uint64    // bytes, at least 1
+	Access mr.Access // RemoteRead, RemoteWrite, RemoteAtomic
+	RKey   mr.RKey   // the new key: SendWR.RKey, the one until now, with another low byte (RKey.Next)
 }
 
 // Length is the number of payload bytes of the request.
@@ -120,6 +147,9 @@ type Caps struct {
 	SendSGE int // segments a send request
 	RecvSGE int // segments a receive request
 	Inline  int // bytes of inline payload
+	// Windows is what the device says, never asked for: the queue pair takes
+	// BindMW, LocalInv and SendWithInv.
+	Windows bool
 }
 
 // MaxMessage is the longest message of an RC queue pair: 2^31 bytes (IBTA 1.4,
@@ -131,7 +161,9 @@ const MaxMessage = 1 << 31
 // unwrapped, so that the data path does not allocate.
 func (w *SendWR) Check(c *Caps) error {
 	if w.Opcode > FetchAdd {
-		return ErrOpcode
+		if err := w.checkWindow(c); err != nil {
+			return err
+		}
 	}
 	if w.Flags&Inline != 0 {
 		if len(w.SGEs) != 0 || w.Opcode == Read || w.Opcode.IsAtomic() {
@@ -151,6 +183,23 @@ func (w *SendWR) Check(c *Caps) error {
 	}
 	if w.Opcode.IsAtomic() && (n != 8 || w.RemoteAddr%8 != 0) {
 		return ErrAtomic
+	}
+	return nil
+}
+
+// checkWindow checks what is special about requests for memory windows.
+func (w *SendWR) checkWindow(c *Caps) error {
+	if !c.Windows || w.Opcode > SendWithInv {
+		return ErrOpcode
+	}
+	if w.Opcode.IsLocal() && (len(w.SGEs) > 0 || w.Flags&Inline != 0) {
+		return ErrBind
+	}
+	if w.Opcode == BindMW {
+		b := w.Bind
+		if b == nil || b.Length == 0 || b.RKey == w.RKey || b.RKey&^0xff != w.RKey&^0xff || b.Access&^(mr.RemoteRead|mr.RemoteWrite|mr.RemoteAtomic) != 0 {
+			return ErrBind
+		}
 	}
 	return nil
 }

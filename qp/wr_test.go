@@ -1,6 +1,10 @@
 package qp
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/byteexpress/byteexpress/mr"
+)
 
 func TestSendWRCheck(t *testing.T) {
 	caps := Caps{SendWR: 8, SendSGE: 2, Inline: 16}
@@ -38,6 +42,45 @@ func TestSendWRCheck(t *testing.T) {
 	} {
 		if got := tt.wr.Check(&caps); got != tt.want { // the sentinel itself, unwrapped
 			t.Errorf("%s: %v, want %v", tt.desc, got, tt.want)
+		}
+	}
+}
+
+func TestWindowWRCheck(t *testing.T) {
+	caps := Caps{SendWR: 8, SendSGE: 2, Inline: 16, Windows: true}
+	bind := func(change func(*Bind)) *Bind {
+		b := &Bind{Region: 1, Addr: 4096, Length: 8, Access: mr.RemoteRead | mr.RemoteWrite | mr.RemoteAtomic, RKey: 0x1235}
+		change(b)
+		return b
+	}
+	good := bind(func(*Bind) {})
+	for _, tt := range []struct {
+		desc string
+		wr   SendWR
+		want error
+	}{
+		{"bind", SendWR{Opcode: BindMW, RKey: 0x1234, Bind: good}, nil},
+		{"invalidate", SendWR{Opcode: LocalInv, RKey: 0x1234}, nil},
+		{"send with invalidate", SendWR{Opcode: SendWithInv, RKey: 0x1234, SGEs: make([]SGE, 2)}, nil},
+		{"send with invalidate, inline", SendWR{Opcode: SendWithInv, Flags: Inline, Inline: make([]byte, 16)}, nil},
+		{"send with too many segments", SendWR{Opcode: SendWithInv, SGEs: make([]SGE, 3)}, ErrTooManySGEs},
+		{"bind to nothing", SendWR{Opcode: BindMW, RKey: 0x1234}, ErrBind},
+		{"bind with a segment", SendWR{Opcode: BindMW, RKey: 0x1234, Bind: good, SGEs: make([]SGE, 1)}, ErrBind},
+		{"bind inline", SendWR{Opcode: BindMW, RKey: 0x1234, Bind: good, Flags: Inline}, ErrBind},
+		{"invalidate with a segment", SendWR{Opcode: LocalInv, SGEs: make([]SGE, 1)}, ErrBind},
+		{"same key", SendWR{Opcode: BindMW, RKey: 0x1235, Bind: good}, ErrBind},
+		{"another window's key", SendWR{Opcode: BindMW, RKey: 0x1334, Bind: good}, ErrBind},
+		{"no bytes", SendWR{Opcode: BindMW, RKey: 0x1234, Bind: bind(func(b *Bind) { b.Length = 0 })}, ErrBind},
+		{"local access", SendWR{Opcode: BindMW, RKey: 0x1234, Bind: bind(func(b *Bind) { b.Access |= mr.LocalWrite })}, ErrBind},
+		{"unknown", SendWR{Opcode: SendWithInv + 1}, ErrOpcode},
+	} {
+		if got := tt.wr.Check(&caps); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.desc, got, tt.want)
+		}
+		without := caps
+		without.Windows = false
+		if got := tt.wr.Check(&without); got != ErrOpcode {
+			t.Errorf("%s on a queue pair without windows: %v", tt.desc, got)
 		}
 	}
 }

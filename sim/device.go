@@ -57,7 +57,8 @@ func DefaultAttr() verbs.DeviceAttr {
 		FirmwareVersion: "sim", VendorID: vendorID, MaxQP: 65536, MaxQPWR: 16384, MaxSGE: 32, MaxInline: 512, MaxCQ: 65536, MaxCQE: 1 << 20,
 		MaxMR: 1 << 16, MaxMRSize: 1 << 40, MaxPD: 65536,
 		MaxSRQ: 65536, MaxSRQWR: 16384, MaxSRQSGE: 32, MaxReads: 128, MaxDestReads: 128, Atomics: true, CompVectors: 64,
-		PageSizes: 1<<12 | 1<<21 | 1<<30,
+		PageSizes: 1<<12 | 1<<21 | 1<<30, MaxMW: 1 << 16,
+		Flags: verbs.FlagMemWindow | verbs.FlagMemWindow2B | verbs.FlagMemMgtExtension | verbs.FlagRNRNakGen,
 	}
 }
 
@@ -125,6 +126,8 @@ func limits(a verbs.DeviceAttr) verbs.DeviceAttr {
 	a.VendorID = cmp.Or(a.VendorID, d.VendorID)
 	a.MaxMRSize = cmp.Or(a.MaxMRSize, d.MaxMRSize)
 	a.PageSizes = cmp.Or(a.PageSizes, d.PageSizes)
+	a.MaxMW = cmp.Or(a.MaxMW, d.MaxMW)
+	a.Flags = cmp.Or(a.Flags, d.Flags)
 	a.Atomics = true
 	return a
 }
@@ -138,6 +141,7 @@ func fillPort(p *nic.Port, number uint32, port int) {
 	p.PKeys = cmp.Or(p.PKeys, 1)
 	p.Width = cmp.Or(p.Width, 4)
 	p.SpeedGbps = cmp.Or(p.SpeedGbps, defaultSpeed)
+	p.PhysState = cmp.Or(p.PhysState, verbs.PhysLinkUp)
 	if p.GIDs == nil {
 		for i, g := range DefaultGIDs(number, port) {
 			p.GIDs = append(p.GIDs, nic.GID{GIDEntry: verbs.GIDEntry{GID: g, Index: i, Type: verbs.GIDRoCEv2, NetDev: netDev(port)}})

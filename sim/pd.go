@@ -23,6 +23,8 @@ type PD struct {
 	regions map[mr.LKey]*nic.Region
 	qps     int
 	srqs    int
+	windows map[uint64]window // by handle
+	handle  uint64            // of the last window
 }
 
 func (p *PD) check(op, object string) error {
@@ -76,19 +78,34 @@ func (p *PD) Register(buf []byte, access mr.Access) (mr.Region, error) {
 func (p *PD) Deregister(region mr.Region) error {
 	d := p.ctx.dev
 	p.mu.Lock()
-	r := p.regions[region.LKey]
-	if r == nil || r.Region != region {
+	r, err := p.region(region, "deregister memory")
+	if err != nil {
 		p.mu.Unlock()
-		return d.err("deregister memory", region.String(), fmt.Errorf("%w: not registered here", syscall.EINVAL), "")
+		return err
 	}
-	delete(p.regions, region.LKey)
-	p.mu.Unlock()
 	d.node.mu.Lock()
-	d.node.nic.DestroyRegion(r)
+	bound := r.Bound()
+	if bound == 0 {
+		delete(p.regions, region.LKey)
+		d.node.nic.DestroyRegion(r)
+	}
 	d.node.mu.Unlock()
+	p.mu.Unlock()
+	if bound > 0 {
+		return d.err("deregister memory", region.String(), fmt.Errorf("%w: %d memory windows are bound to it", syscall.EBUSY, bound), "invalidate or free them first")
+	}
 	await(r.Idle)
 	d.unlock(r.Length)
 	return nil
+}
+
+// region finds a region of this domain. Preconditions: p.mu is held.
+func (p *PD) region(region mr.Region, op string) (*nic.Region, error) {
+	r := p.regions[region.LKey]
+	if r == nil || r.Region != region {
+		return nil, p.ctx.dev.err(op, region.String(), fmt.Errorf("%w: not registered here", syscall.EINVAL), "")
+	}
+	return r, nil
 }
 
 // await waits for the end of copies that run right now.
@@ -153,8 +170,9 @@ func (p *PD) Close() error {
 		p.mu.Unlock()
 		return nil
 	}
-	if len(p.regions)+p.qps+p.srqs > 0 {
-		err := fmt.Errorf("%w: %d memory regions, %d queue pairs and %d shared receive queues are open", syscall.EBUSY, len(p.regions), p.qps, p.srqs)
+	if len(p.regions)+len(p.windows)+p.qps+p.srqs > 0 {
+		err := fmt.Errorf("%w: %d memory regions, %d memory windows, %d queue pairs and %d shared receive queues are open",
+			syscall.EBUSY, len(p.regions), len(p.windows), p.qps, p.srqs)
 		p.mu.Unlock()
 		return p.ctx.dev.err("close protection domain", "", err, "close them first")
 	}

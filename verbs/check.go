@@ -68,6 +68,20 @@ func (a *DeviceAttr) CheckMR(buf []byte, access mr.Access) error {
 	return access.Check()
 }
 
+// CheckDMABuf reports whether a device with these limits can register such a range.
+func (a *DeviceAttr) CheckDMABuf(b DMABuf, access mr.Access) error {
+	const page = 4096 // the smallest; larger ones are the driver's to refuse
+	switch {
+	case b.Length == 0 || b.Offset+b.Length < b.Offset || b.Addr+b.Length < b.Addr:
+		return fmt.Errorf("%w: dmabuf range of %d bytes at %#x, addressed from %#x", ErrLimit, b.Length, b.Offset, b.Addr)
+	case a.MaxMRSize > 0 && b.Length > a.MaxMRSize:
+		return fmt.Errorf("%w: memory region of %d bytes, at most %d: split it", ErrLimit, b.Length, a.MaxMRSize)
+	case b.Offset%page != b.Addr%page:
+		return fmt.Errorf("%w: offset %#x and address %#x lie at different places in their pages", ErrLimit, b.Offset, b.Addr)
+	}
+	return access.Check()
+}
+
 func within(what string, n, low, high int) error {
 	if n < low || n > high {
 		return fmt.Errorf("%w: %d %s, must be %d to %d", ErrLimit, n, what, low, high)

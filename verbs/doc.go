@@ -6,7 +6,7 @@
 // packages mr, cq and qp; which NIC it is does not show. Package provider opens
 // devices by name.
 //
-// Order of close: queue pairs, shared receive queues, completion queues, memory regions, protection
-// domains, context. Closing what is still in use fails with an error that wraps
+// Order of close: memory windows, queue pairs, shared receive queues, completion
+// queues, memory regions, protection domains, context. Closing what is still in use fails with an error that wraps
 // syscall.EBUSY.
 package verbs

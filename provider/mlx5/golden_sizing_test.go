@@ -14,6 +14,7 @@ type goldenCap struct {
 	SendSGE int `json:"max_send_sge"`
 	RecvSGE int `json:"max_recv_sge"`
 	Inline  int `json:"max_inline_data"`
+	Windows bool
 }
 
 type goldenRing struct {

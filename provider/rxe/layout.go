@@ -65,6 +65,13 @@ const (
 	sendWRCompareAdd       abi.U64  = 32  // rxe_send_wr.wr.atomic.compare_add
 	sendWRSwap             abi.U64  = 40  // rxe_send_wr.wr.atomic.swap
 	sendWRAtomicRkey       abi.U32  = 48  // rxe_send_wr.wr.atomic.rkey
+	sendWRInvalidateRkey   abi.U32  = 20  // rxe_send_wr.ex.invalidate_rkey
+	sendWRMWAddr           abi.U64  = 24  // rxe_send_wr.wr.mw.addr
+	sendWRMWLength         abi.U64  = 32  // rxe_send_wr.wr.mw.length
+	sendWRMWMRLkey         abi.U32  = 40  // rxe_send_wr.wr.mw.mr_lkey
+	sendWRMWRkey           abi.U32  = 44  // rxe_send_wr.wr.mw.mw_rkey
+	sendWRMWNewRkey        abi.U32  = 48  // rxe_send_wr.wr.mw.rkey
+	sendWRMWAccess         abi.U32  = 52  // rxe_send_wr.wr.mw.access
 )
 
 // struct rxe_send_wqe (rdma/rdma_user_rxe.h).

@@ -86,6 +86,7 @@ func (q *queuePair) open(resp []byte, shared bool) (err error) {
 	}
 	room := sendRoom(q.sq.log2)
 	q.caps.SendWR = q.sq.mask.Capacity()
+	q.caps.Windows = c.BindsWindows
 	q.caps.SendSGE = min(q.caps.SendSGE, room/sgeSize)
 	q.caps.Inline = min(q.caps.Inline, room)
 	q.sqProducer = q.sq.loadProducer()
@@ -130,6 +131,9 @@ func (q *queuePair) PostSend(wrs []qp.SendWR) (n int, err error) {
 		if mask.Full(producer, consumer) {
 			err = qp.ErrQueueFull
 			break
+		}
+		if w.Opcode == qp.BindMW {
+			q.pd.Bind(w.RKey, q.user)
 		}
 		putSend(q.sq.elem(producer), w, q.sigAll)
 		producer = mask.Next(producer)
@@ -269,6 +273,9 @@ func (q *queuePair) destroy() (uverbs.Reported, error) {
 	c := q.pd.ctx
 	if q.closed.Load() {
 		return uverbs.Reported{}, c.Fail("destroy queue pair", q.name(), qp.ErrClosed, "")
+	}
+	if err := q.pd.CheckUnbound(q.user); err != nil {
+		return uverbs.Reported{}, err
 	}
 	n, err := c.K.DestroyQP(q.h)
 	if err := c.Destroyed(err); err != nil {

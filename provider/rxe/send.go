@@ -23,6 +23,9 @@ func putSend(e []byte, w *qp.SendWR, signalAll bool) {
 	if w.Opcode.HasImm() {
 		sendWRImmData.Put(e, w.Imm)
 	}
+	if w.Opcode > qp.FetchAdd {
+		putWindow(e, w)
+	}
 	iova := uint64(0)
 	switch w.Opcode {
 	case qp.Write, qp.WriteWithImm, qp.Read:
@@ -47,6 +50,21 @@ func putSend(e []byte, w *qp.SendWR, signalAll bool) {
 	}
 	putDMA(sendWQEDma.In(e), uint32(w.Length()), len(w.SGEs))
 	putSGEs(e[minSendElem:], w.SGEs)
+}
+
+// putWindow writes what requests for memory windows have.
+func putWindow(e []byte, w *qp.SendWR) {
+	if w.Opcode != qp.BindMW {
+		sendWRInvalidateRkey.Put(e, uint32(w.RKey))
+		return
+	}
+	b := w.Bind
+	sendWRMWAddr.Put(e, b.Addr)
+	sendWRMWLength.Put(e, b.Length)
+	sendWRMWMRLkey.Put(e, uint32(b.Region))
+	sendWRMWRkey.Put(e, uint32(w.RKey))
+	sendWRMWNewRkey.Put(e, uint32(b.RKey))
+	sendWRMWAccess.Put(e, uint32(b.Access))
 }
 
 // putDMA writes the state of the data transfer, which the kernel advances in place.

@@ -71,8 +71,21 @@ func (n *NIC) advance(q *QP, psn qp.PSN) {
 	}
 }
 
-// completeOldest ends the oldest request with success.
+// completeLocal ends requests that sent nothing, up to one that awaits the peer.
+func (n *NIC) completeLocal(q *QP) {
+	for w := q.oldest(); w != nil && w.op.IsLocal() && q.state != qp.Err; w = q.oldest() {
+		n.completeOne(q, w)
+	}
+}
+
+// completeOldest ends the oldest request with success, and those after it that sent
+// nothing.
 func (n *NIC) completeOldest(q *QP, w *sendWQE) {
+	n.completeOne(q, w)
+	n.completeLocal(q)
+}
+
+func (n *NIC) completeOne(q *QP, w *sendWQE) {
 	q.unaPSN = w.firstPSN.Add(w.packets)
 	if q.cur == q.sq.una {
 		q.cur, q.curPkt = q.cur+1, 0

@@ -22,7 +22,7 @@ func (n *NIC) takeResponding(q *QP, p *Packet, f opFlag) {
 	}
 	a := answer{psn: p.PSN, addr: p.Addr, length: p.Length}
 	if f&isAtomic != 0 {
-		r := n.remote(q.pd, p.RKey, p.Addr, 8, mr.RemoteAtomic)
+		r := n.remote(q, p.RKey, p.Addr, 8, mr.RemoteAtomic)
 		if r == nil {
 			n.refuse(q, f, nakAccess, cq.Success, verbs.EventQPAccessError)
 			return
@@ -48,7 +48,7 @@ func (n *NIC) takeResponding(q *QP, p *Packet, f opFlag) {
 
 func (n *NIC) findRead(q *QP, p *Packet, a *answer) bool {
 	if p.Length > 0 {
-		a.region = n.remote(q.pd, p.RKey, p.Addr, uint64(p.Length), mr.RemoteRead)
+		a.region = n.remote(q, p.RKey, p.Addr, uint64(p.Length), mr.RemoteRead)
 		return a.region != nil
 	}
 	return true

@@ -64,6 +64,7 @@ type NIC struct {
 	lost   bool
 
 	keys    keyTable
+	windows windowTable
 	qps     map[qp.Num]*QP
 	nextNum qp.Num
 

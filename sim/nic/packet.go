@@ -35,7 +35,9 @@ const (
 	OpAtomicAck      Op     = 0x12
 	OpCompareSwap    Op     = 0x13
 	OpFetchAdd       Op     = 0x14
-	numOps                  = 0x15
+	OpSendLastInv    Op     = 0x16
+	OpSendOnlyInv    Op     = 0x17
+	numOps                  = 0x18
 	opBadFlags       opFlag = 0
 )
 
@@ -43,15 +45,16 @@ const (
 type opFlag uint16
 
 const (
-	isSend     opFlag = 1 << iota // part of a SEND
-	isWrite                       // part of a WRITE
-	isRead                        // READ request
-	isAtomic                      // atomic request
-	isReadResp                    // READ response
-	isAck                         // acknowledgement, positive or negative
-	starts                        // first packet of its message
-	ends                          // last packet of its message
-	hasImm                        // carries an immediate
+	isSend      opFlag = 1 << iota // part of a SEND
+	isWrite                        // part of a WRITE
+	isRead                         // READ request
+	isAtomic                       // atomic request
+	isReadResp                     // READ response
+	isAck                          // acknowledgement, positive or negative
+	starts                         // first packet of its message
+	ends                           // last packet of its message
+	hasImm                         // carries an immediate
+	invalidates                    // carries the key of a window to invalidate
 )
 
 const (
@@ -84,6 +87,8 @@ var ops = [numOps]struct {
 	OpAtomicAck:      {"ATOMIC_ACK", isAck | isAtomic},
 	OpCompareSwap:    {"COMPARE_SWAP", isAtomic | starts | ends},
 	OpFetchAdd:       {"FETCH_ADD", isAtomic | starts | ends},
+	OpSendLastInv:    {"SEND_LAST_INV", isSend | ends | invalidates},
+	OpSendOnlyInv:    {"SEND_ONLY_INV", isSend | starts | ends | invalidates},
 }
 
 // flags is 0 for an unknown operation.
@@ -96,7 +101,7 @@ func (o Op) flags() opFlag {
 
 // String is the operation's name.
 func (o Op) String() string {
-	if o < numOps {
+	if o < numOps && ops[o].name != "" {
 		return ops[o].name
 	}
 	return fmt.Sprintf("OP_%#x", uint8(o))

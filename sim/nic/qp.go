@@ -39,6 +39,7 @@ type QP struct {
 	lease *lease // on the memory of the send requests
 
 	retired *lease // of the last life
+	bound   int    // windows
 
 	// Work and time.
 	isReady bool
@@ -57,6 +58,7 @@ func (n *NIC) CreateQP(pd *PD, sendCQ, recvCQ *CQ, srq *SRQ, caps qp.Caps, sigAl
 		return nil, verbs.ErrLimit
 	}
 	q := &QP{nic: n, pd: pd, caps: caps, sigAll: sigAll, sendCQ: sendCQ, recvCQ: recvCQ, srq: srq, timerAt: -1}
+	q.caps.Windows = n.cfg.Attr.Flags.Windows()
 	q.sq.init(&caps)
 	if srq != nil {
 		srq.users++
@@ -130,6 +132,7 @@ func (q *QP) Attr() qp.Attr {
 
 // newLife starts the queue pair anew in RESET.
 func (q *QP) newLife() {
+	q.nic.unbindAll(q)
 	q.state = qp.Reset
 	q.soft.Store(uint32(qp.Reset))
 	q.life.Add(1)
@@ -181,6 +184,7 @@ func (n *NIC) completeSend(q *QP, st cq.Status) {
 var sendOpcodes = [...]cq.Opcode{
 	qp.Write: cq.Write, qp.WriteWithImm: cq.Write, qp.Send: cq.Send, qp.SendWithImm: cq.Send, qp.Read: cq.Read,
 	qp.CompareSwap: cq.CompareSwap, qp.FetchAdd: cq.FetchAdd,
+	qp.LocalInv: cq.LocalInvalidate, qp.BindMW: cq.BindMW, qp.SendWithInv: cq.Send,
 }
 
 // completeRecv reports the oldest receive and frees it.

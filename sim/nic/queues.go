@@ -63,8 +63,9 @@ type sendQueue struct {
 	sges   []qp.SGE // as posted
 	segs   []segment
 	inline []byte
-	nsge   int // segments a request
-	nin    int // inline bytes a request
+	binds  []qp.Bind // of BIND_MW
+	nsge   int       // segments a request
+	nin    int       // inline bytes a request
 }
 
 func (s *sendQueue) init(c *qp.Caps) {
@@ -75,6 +76,7 @@ func (s *sendQueue) init(c *qp.Caps) {
 	s.sges = make([]qp.SGE, n*s.nsge)
 	s.segs = make([]segment, n*s.nsge)
 	s.inline = make([]byte, n*s.nin)
+	s.binds = make([]qp.Bind, n)
 }
 
 func (s *sendQueue) at(i index) *sendWQE { return &s.wqes[i&s.mask] }
@@ -115,6 +117,9 @@ func (q *QP) PostSend(wrs []qp.SendWR, maxMessage uint32) (n int, err error) {
 		*w = sendWQE{
 			id: wr.ID, remoteAddr: wr.RemoteAddr, compareAdd: wr.CompareAdd, swap: wr.Swap, length: uint32(length),
 			imm: wr.Imm, rkey: uint32(wr.RKey), op: wr.Opcode, flags: wr.Flags,
+		}
+		if wr.Opcode == qp.BindMW {
+			s.binds[i] = *wr.Bind
 		}
 		if wr.Flags&qp.Inline != 0 {
 			copy(s.inline[i*s.nin:(i+1)*s.nin], wr.Inline)

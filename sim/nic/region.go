@@ -15,6 +15,7 @@ type Region struct {
 	buf    []byte
 	access mr.Access
 	pd     *PD
+	bound  int // windows
 }
 
 // Bytes is the region's memory.
@@ -129,10 +130,17 @@ func (n *NIC) local(pd *PD, k mr.LKey, addr uint64, length uint32, write bool) (
 	return segment{region: r, b: r.slice(addr, uint64(length))}, true
 }
 
-// remote finds the region that a peer names, nil if it may not do that there.
-func (n *NIC) remote(pd *PD, k mr.RKey, addr, length uint64, need mr.Access) *Region {
+// SetAccess changes what may be done with a region.
+func (r *Region) SetAccess(access mr.Access) { r.access = access }
+
+// remote finds the region that q's peer names, by its own key or a window's; nil if
+// it may not do that there.
+func (n *NIC) remote(q *QP, k mr.RKey, addr, length uint64, need mr.Access) *Region {
 	r := n.keys.get(mr.LKey(uint32(k) ^ rkeyFlip))
-	if r == nil || r.pd != pd || !r.Contains(addr, length) || r.access&need == 0 {
+	if r == nil {
+		return n.remoteWindow(q, k, addr, length, need)
+	}
+	if r.pd != q.pd || !r.Contains(addr, length) || r.access&need == 0 {
 		return nil
 	}
 	return r

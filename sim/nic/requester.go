@@ -50,6 +50,11 @@ func (n *NIC) transmit(q *QP, budget int) (more bool) {
 		if !w.started && !n.start(q, w) {
 			break
 		}
+		if w.op.IsLocal() { // done when it started
+			q.cur, q.curPkt = q.cur+1, 0
+			n.completeLocal(q)
+			continue
+		}
 		if q.sendLimit(w) {
 			break
 		}
@@ -77,7 +82,7 @@ func (n *NIC) start(q *QP, w *sendWQE) bool {
 	if q.state != qp.RTS || w.status != cq.Success {
 		return false
 	}
-	responds := w.op == qp.Read || w.op.IsAtomic()
+	responds, local := w.op == qp.Read || w.op.IsAtomic(), w.op.IsLocal()
 	switch {
 	case w.flags&qp.Fence != 0 && q.reads > 0:
 		return false
@@ -85,6 +90,8 @@ func (n *NIC) start(q *QP, w *sendWQE) bool {
 		w.status = cq.LocalQPOperationError
 	case responds && q.reads >= int(q.attr.MaxReads):
 		return false
+	case local:
+		w.status = n.runLocal(q, w)
 	default:
 		w.status = n.resolveSend(q, w)
 	}
@@ -97,7 +104,10 @@ func (n *NIC) start(q *QP, w *sendWQE) bool {
 	w.started = true
 	w.firstPSN = q.sendPSN
 	w.packets = uint32(max(1, (int(w.length)+q.mtu-1)/q.mtu))
-	if w.op.IsAtomic() {
+	switch {
+	case local:
+		w.packets = 0
+	case w.op.IsAtomic():
 		w.packets = 1
 	}
 	q.sendPSN = q.sendPSN.Add(w.packets)
@@ -143,6 +153,7 @@ var requestOps = [...][4]Op{ // first, middle, last, only
 	qp.Read:         {3: OpReadRequest},
 	qp.CompareSwap:  {3: OpCompareSwap},
 	qp.FetchAdd:     {3: OpFetchAdd},
+	qp.SendWithInv:  {OpSendFirst, OpSendMiddle, OpSendLastInv, OpSendOnlyInv},
 }
 
 // sendRequest sends the packet at the cursor and moves on.

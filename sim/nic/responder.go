@@ -137,6 +137,10 @@ func (n *NIC) takeSend(q *QP, p *Packet, f opFlag) {
 			return
 		}
 	}
+	if f&invalidates != 0 && !n.mayInvalidate(q, p.RKey) {
+		n.refuse(q, f, nakAccess, cq.RemoteInvalidRequestError, verbs.EventQPAccessError)
+		return
+	}
 	d := scatter{segs: q.segs}
 	d.seek(int(q.got))
 	if !n.place(&d, p.Payload) {
@@ -146,6 +150,9 @@ func (n *NIC) takeSend(q *QP, p *Packet, f opFlag) {
 	q.got += size
 	q.kind = isSend
 	if f&ends != 0 {
+		if f&invalidates != 0 {
+			n.invalidate(q, p.RKey)
+		}
 		q.kind = 0
 		q.msn++
 		n.received(q, p, f, cq.Recv, q.got)
@@ -199,7 +206,7 @@ func (n *NIC) takeWrite(q *QP, p *Packet, f opFlag) {
 	}
 	var one [1]segment
 	if q.length > 0 {
-		r := n.remote(q.pd, q.rkey, q.addr, q.length, mr.RemoteWrite)
+		r := n.remote(q, q.rkey, q.addr, q.length, mr.RemoteWrite)
 		if r == nil {
 			n.refuse(q, f, nakAccess, cq.LocalAccessError, verbs.EventQPAccessError)
 			return
@@ -224,8 +231,11 @@ func (n *NIC) takeWrite(q *QP, p *Packet, f opFlag) {
 // received completes the oldest receive with a message.
 func (n *NIC) received(q *QP, p *Packet, f opFlag, op cq.Opcode, length uint64) {
 	c := cq.Completion{Opcode: op, ByteLen: uint32(length)}
-	if f&hasImm != 0 {
+	switch {
+	case f&hasImm != 0:
 		c.Flags, c.Imm = cq.HasImm, p.Imm
+	case f&invalidates != 0:
+		c.Flags, c.Imm = cq.HasInvalidate, uint32(p.RKey)
 	}
 	n.completeRecv(q, c, p.Solicited)
 }

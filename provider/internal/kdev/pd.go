@@ -19,6 +19,7 @@ type PD struct {
 
 	mu      sync.Mutex
 	regions map[uverbs.MRHandle]mr.Region
+	windows map[mr.RKey]*window // by the part of the key that does not change
 	closed  bool
 }
 
@@ -32,8 +33,11 @@ func (c *Context) NewPD(uhw *uverbs.UHW) (*PD, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pds++
-	return &PD{ctx: c, h: h, regions: map[uverbs.MRHandle]mr.Region{}}, nil
+	return &PD{ctx: c, h: h, regions: map[uverbs.MRHandle]mr.Region{}, windows: map[mr.RKey]*window{}}, nil
 }
+
+// notHere is the remedy for a region that is not of the domain.
+const notHere = "it is not, or no longer, registered in this domain"
 
 // Handle is the kernel's name of the domain.
 func (d *PD) Handle() uverbs.PDHandle { return d.h }
@@ -64,7 +68,7 @@ func (d *PD) Deregister(r mr.Region) error {
 	defer d.mu.Unlock()
 	h := uverbs.MRHandle(r.Handle)
 	if have, ok := d.regions[h]; !ok || have != r {
-		return d.ctx.Fail("deregister memory region", r.String(), verbs.ErrClosed, "it is not, or no longer, registered in this domain")
+		return d.ctx.Fail("deregister memory region", r.String(), verbs.ErrClosed, notHere)
 	}
 	if err := d.ctx.Destroyed(d.ctx.K.DeregMR(h)); err != nil {
 		return err
