@@ -90,8 +90,8 @@ func parse(args []string) (options, error) {
 	if len(o.suites)+len(o.scenarios) == 0 {
 		return o, fmt.Errorf("-suites %q -scenarios %q: nothing to run: see -list", *suites, *scen)
 	}
-	if o.record && (!o.all || o.image != "" || o.device != "") {
-		return o, fmt.Errorf("-record: it takes all suites on a kernel of -list: leave -suites, -scenarios, -run, KERNEL and RDMA_DEVICE out")
+	if o.record && (o.run != "" || o.image != "" || o.device != "") {
+		return o, fmt.Errorf("-record: it takes whole suites on a kernel of -list: leave -run, KERNEL and RDMA_DEVICE out")
 	}
 	if o.kernels, err = pickKernels(*kernel); err != nil {
 		return o, err

@@ -54,7 +54,7 @@ func TestBadArguments(t *testing.T) {
 		"-scenarios (":   "-scenarios",
 		"-nosuch":        "-nosuch",
 		"-kernel 2.4":    `"2.4"`,
-		"-record -run X": "it takes all suites",
+		"-record -run X": "it takes whole suites",
 	} {
 		if _, err := parse(strings.Fields(args)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want one with %q", args, err, want)

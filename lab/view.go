@@ -108,9 +108,6 @@ func (v *view) finish(ended error) error {
 	if ended != nil {
 		problems = append(problems, ended.Error())
 	}
-	if v.all && len(problems) == 0 {
-		problems = append(problems, v.verbs(results)...)
-	}
 	good := len(problems) == 0
 	for _, r := range results {
 		good = v.result(r) && good
@@ -120,6 +117,10 @@ func (v *view) finish(ended error) error {
 				good = false
 			}
 		}
+	}
+	if good && (v.all || v.record) {
+		problems = v.verbs(results)
+		good = len(problems) == 0
 	}
 	for _, p := range problems {
 		fmt.Println("FAIL  " + p)

@@ -57,6 +57,18 @@ func (r *Run) Add(verb string, o Outcome, why string) {
 	r.Verbs[verb] = v
 }
 
+// Keep takes over the verbs of an older run that this one says nothing of.
+func (r *Run) Keep(old Run) {
+	for name, v := range old.Verbs {
+		if _, ok := r.Verbs[name]; !ok {
+			if r.Verbs == nil {
+				r.Verbs = map[string]Verb{}
+			}
+			r.Verbs[name] = v
+		}
+	}
+}
+
 // Compare gives where this run contradicts an older one, and which verbs only this one
 // has.
 func (r *Run) Compare(old Run) (contradictions, added []string) {

@@ -55,6 +55,22 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+func TestKeep(t *testing.T) {
+	newer, older := two()
+	older.Add("MR: advise", Unsupported, "no advice")
+	newer.Keep(older)
+	if v := newer.Verbs["MR: advise"]; v.Outcome != Unsupported || len(newer.Verbs) != 4 {
+		t.Errorf("verbs %+v", newer.Verbs)
+	}
+	if newer.Verbs["QP: flush"].Outcome != Works {
+		t.Error("the old outcome took the place of the new one")
+	}
+	var empty Run
+	if empty.Keep(older); len(empty.Verbs) != 4 {
+		t.Errorf("verbs %+v", empty.Verbs)
+	}
+}
+
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	newer, older := two()
