@@ -68,8 +68,7 @@ func aptGet(ctx context.Context, args ...string) (string, error) {
 // that neither the machine's own sources nor its lists are touched and its own suite
 // does not matter.
 type archive struct {
-	dir     string // holds the lists and what is downloaded
-	options []string
+	dir string // holds the configuration, the lists and what is downloaded
 }
 
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -126,23 +125,39 @@ func newArchive(ctx context.Context, cache, suite, arch string) (archive, error)
 	if err := os.WriteFile(sources, []byte(lines), 0o644); err != nil {
 		return a, err
 	}
-	for _, o := range []string{
-		"Dir::Etc::SourceList=" + sources, "Dir::Etc::SourceParts=/dev/null",
-		"Dir::State=" + filepath.Join(dir, "state"), "Dir::State::status=/dev/null",
-		"Dir::Cache=" + filepath.Join(dir, "cache"),
-		"APT::Architecture=" + arch, "APT::Architectures=" + arch, "APT::Sandbox::User=root",
-		"Acquire::Languages=none", "Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled=false",
+	var config strings.Builder
+	for _, o := range [][2]string{
+		{"Dir::Etc::SourceList", sources}, {"Dir::Etc::SourceParts", "/dev/null"},
+		{"Dir::State", filepath.Join(dir, "state")}, {"Dir::State::status", "/dev/null"},
+		{"Dir::Cache", filepath.Join(dir, "cache")},
+		{"APT::Architecture", arch}, {"APT::Architectures", arch}, {"APT::Sandbox::User", "root"},
+		{"Acquire::Languages", "none"}, {"Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled", "false"},
+		{"Acquire::IndexTargets::deb::DEP-11::DefaultEnabled", "false"},
+		// apt would try again for minutes, even on a full disk.
+		{"Acquire::Retries", "0"}, {"Acquire::http::Timeout", "30"},
 	} {
-		a.options = append(a.options, "-o", o)
+		fmt.Fprintf(&config, "%s %q;\n", o[0], o[1])
 	}
-	_, err = aptGet(ctx, append(slices.Clone(a.options), "update")...)
+	if err := os.WriteFile(a.config(), []byte(config.String()), 0o644); err != nil {
+		return a, err
+	}
+	_, err = a.apt(ctx, "", "apt-get", "update")
 	return a, err
+}
+
+func (a archive) config() string { return filepath.Join(a.dir, "apt.conf") }
+
+// apt runs one of apt's programs on the archive, in a directory, and gives its output.
+func (a archive) apt(ctx context.Context, dir, program string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "APT_CONFIG="+a.config())
+	return output(cmd)
 }
 
 // depends lists the packages that a package of the archive depends on.
 func (a archive) depends(ctx context.Context, pkg string) ([]string, error) {
-	args := append(slices.Clone(a.options), "depends", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances", pkg)
-	out, err := output(exec.CommandContext(ctx, "apt-cache", args...))
+	out, err := a.apt(ctx, "", "apt-cache", "depends", "--no-recommends", "--no-suggests", "--no-conflicts", "--no-breaks", "--no-replaces", "--no-enhances", pkg)
 	var names []string
 	for l := range strings.Lines(out) {
 		if _, name, ok := strings.Cut(l, "Depends: "); ok {
@@ -159,9 +174,7 @@ func (a archive) unpack(ctx context.Context, pkg, root string) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	cmd := exec.CommandContext(ctx, "apt-get", append(slices.Clone(a.options), "download", pkg)...)
-	cmd.Dir = dir
-	if _, err := output(cmd); err != nil {
+	if _, err := a.apt(ctx, dir, "apt-get", "download", pkg); err != nil {
 		return err
 	}
 	debs, err := filepath.Glob(filepath.Join(dir, "*.deb"))
@@ -178,11 +191,11 @@ func (a archive) unpack(ctx context.Context, pkg, root string) error {
 // unpackAll downloads packages with all that they depend on, as for a machine on
 // which nothing is installed, and unpacks them in root.
 func (a archive) unpackAll(ctx context.Context, pkgs []string, root string) error {
-	if _, err := aptGet(ctx, append(slices.Clone(a.options), "clean")...); err != nil {
+	if _, err := a.apt(ctx, "", "apt-get", "clean"); err != nil {
 		return err
 	}
-	args := append(slices.Clone(a.options), "install", "--download-only", "-y", "--no-install-recommends")
-	if _, err := aptGet(ctx, append(args, pkgs...)...); err != nil {
+	install := append([]string{"install", "--download-only", "-y", "--no-install-recommends"}, pkgs...)
+	if _, err := a.apt(ctx, "", "apt-get", install...); err != nil {
 		return err
 	}
 	debs, err := filepath.Glob(filepath.Join(a.dir, "cache", "archives", "*.deb"))

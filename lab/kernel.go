@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pkg/errors"
 )
@@ -65,8 +66,13 @@ type unpacked struct {
 	modules string // lib/modules/VERSION
 }
 
+// fetchLimit is how long the packages of a kernel may take to come: about 100 MB.
+const fetchLimit = 5 * time.Minute
+
 // find gives the kernel from the cache, or newly downloaded.
 func (k kernel) find(ctx context.Context, o options) (unpacked, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchLimit)
+	defer cancel()
 	root := filepath.Join(o.cache, "kernel-"+k.name+"-"+k.machine.arch)
 	if u, err := locate(root); err == nil && !o.refresh {
 		return u, nil
