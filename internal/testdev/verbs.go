@@ -2,26 +2,27 @@ package testdev
 
 import (
 	"errors"
-	"strings"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// MarkVerbs is in the log of every test that tries a verb on a device. From these
+// MarkVerb is in the log of every test that tries a verb on a device. From these
 // tests the kernel lab makes the table of docs/verbs.md: a verb works where they
 // pass.
-const MarkVerbs = "testdev: verbs: "
+const MarkVerb = "testdev: verb: "
 
 // MarkUnsupported starts the reason of a test that was skipped because kernel or
 // device lack what it tests.
 const MarkUnsupported = "testdev: unsupported: "
 
 // Verb says that this test, or this subtest, shows whether the verbs work. Name them
-// as rows of the table, "create SRQ": words without a comma.
+// as rows of the table, "SRQ: create", before anything can skip the test.
 func Verb(t testing.TB, names ...string) {
 	t.Helper()
-	t.Log(MarkVerbs + strings.Join(names, ", "))
+	for _, name := range names {
+		t.Log(MarkVerb + name)
+	}
 }
 
 // Supported skips the test if err is a [verbs.UnsupportedError]: what the test

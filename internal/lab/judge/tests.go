@@ -44,8 +44,8 @@ func (t *tests) line(text string) {
 		if strings.Contains(plain, testdev.Mark) {
 			t.onDevice[top(t.current)] = true
 		}
-		if _, list, ok := strings.Cut(plain, testdev.MarkVerbs); ok {
-			t.verbs[t.current] = append(t.verbs[t.current], strings.Split(list, ", ")...)
+		if _, verb, ok := strings.Cut(plain, testdev.MarkVerb); ok {
+			t.verbs[t.current] = append(t.verbs[t.current], verb)
 		}
 	}
 	switch framed {

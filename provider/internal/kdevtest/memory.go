@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/internal/testdev"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -15,6 +16,7 @@ import (
 // Reregister: the rights of a region change in place, both ways, and so does its
 // memory where the driver can.
 func (r *Rig) Reregister(t *testing.T) {
+	testdev.Verb(t, "MR: re-register with other rights")
 	r.errors(t)
 	p := r.Connect(t, Config{})
 	mem, err := verbs.MemoryOf(p.PD)
@@ -36,18 +38,15 @@ func (r *Rig) Reregister(t *testing.T) {
 	}
 	SkipUnsupported(t, change(nil, allAccess))
 	write(cq.Completion{ID: 2, Opcode: cq.Write})
-	switch err := change(p.B.Mem[8192:12288], allAccess); {
-	case err == nil:
-		copy(p.A.Mem, "moved.!?")
-		write(cq.Completion{ID: 2, Opcode: cq.Write})
-		if string(p.B.Mem[8192:8200]) != "moved.!?" {
-			t.Error("the write went elsewhere")
-		}
-	case !errors.Is(err, verbs.ErrUnsupported):
-		t.Errorf("new memory: %v", err)
-	default:
-		t.Log(err)
-		write(cq.Completion{ID: 2, Opcode: cq.Write}) // as before
+	err = change(p.B.Mem[8192:12288], allAccess)
+	t.Run("new memory", func(t *testing.T) {
+		testdev.Verb(t, "MR: re-register with other memory")
+		SkipUnsupported(t, err)
+	})
+	copy(p.A.Mem, "moved.!?")
+	write(cq.Completion{ID: 2, Opcode: cq.Write}) // without new memory as before
+	if err == nil && string(p.B.Mem[8192:8200]) != "moved.!?" {
+		t.Error("the write went elsewhere")
 	}
 	if err := change(nil, mr.RemoteWrite); !errors.Is(err, mr.ErrAccess) {
 		t.Errorf("bad access: %v", err)
@@ -61,6 +60,7 @@ func (r *Rig) Reregister(t *testing.T) {
 
 // DMABuf: memory that comes as a dmabuf is registered and written by a peer.
 func (r *Rig) DMABuf(t *testing.T) {
+	testdev.Verb(t, "MR: register a dmabuf")
 	p := r.Connect(t, Config{})
 	mem, err := verbs.MemoryOf(p.PD)
 	SkipUnsupported(t, err)
@@ -90,6 +90,7 @@ func (r *Rig) DMABuf(t *testing.T) {
 
 // Advise: pages of an on-demand region are fetched before they are used.
 func (r *Rig) Advise(t *testing.T) {
+	testdev.Verb(t, "MR: advise")
 	p := r.Connect(t, Config{})
 	mem, err := verbs.MemoryOf(p.PD)
 	SkipUnsupported(t, err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/internal/testdev"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -18,9 +19,7 @@ import (
 // the device lacks what is tested; it ends the test for any other error.
 func SkipUnsupported(t testing.TB, err error) {
 	t.Helper()
-	if u := (*verbs.UnsupportedError)(nil); errors.As(err, &u) {
-		t.Skip(u)
-	}
+	testdev.Supported(t, err)
 	Must(t, err)
 }
 
@@ -78,6 +77,7 @@ func (b *bound) write(t *testing.T, off, n int, key mr.RKey) {
 // Windows: the peer reaches what a window was bound to, all of it, until it is
 // invalidated from either side; then it can be bound anew with another key.
 func (r *Rig) Windows(t *testing.T) {
+	testdev.Verb(t, "MW: allocate", "MW: bind", "MW: invalidate locally", "MW: invalidate by a send")
 	b := r.windowed(t, mr.RemoteWrite|mr.RemoteRead)
 	for i := range b.A.Mem {
 		b.A.Mem[i] = byte(i * 7)
