@@ -31,6 +31,10 @@ var (
 	// call that posts.
 	RNRLoop = Fault{Driver: "rxe", Before: "6.1",
 		What: "a batch of sends for which the peer has no receive locks up the processor that posts it, and then the machine"}
+	// NoLastWQE: the driver got the event with flush_recv_queue of 6.4
+	// (drivers/infiniband/sw/rxe/rxe_resp.c).
+	NoLastWQE = Fault{Driver: "rxe", Before: "6.4",
+		What: "the driver does not report QP_LAST_WQE_REACHED of a queue pair with a shared receive queue"}
 	// GetContextByWrite: UVERBS_METHOD_INVOKE_WRITE has the command's number under
 	// the attribute's id under which GET_CONTEXT has its array of capability files
 	// (ib_uapi UVERBS_ATTR_GET_CONTEXT_FD_ARR), and 7.2 takes one for the other.
@@ -85,6 +89,9 @@ func release() string {
 // driver is the kernel driver of an RDMA device. A device of software has no
 // hardware that sysfs could show a driver of; the only one in our tests is rxe.
 func driver(device string) string {
+	if device == "" {
+		return "" // none is under test
+	}
 	target, err := os.Readlink(filepath.Join("/sys/class/infiniband", device, "device", "driver"))
 	if err != nil {
 		return "rxe"

@@ -26,6 +26,7 @@ var rig = kdevtest.Rig{
 	},
 	SkipErrors: testdev.LostErrors.Skip,
 	Refused:    tooMuchInline,
+	Resources:  resources,
 }
 
 // Names that the tests use on every other line.

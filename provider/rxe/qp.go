@@ -210,11 +210,12 @@ func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
 	if q.closed.Load() {
 		return c.Fail("modify queue pair", q.name(), qp.ErrClosed, "")
 	}
-	to := q.State()
+	from := q.State()
+	to := from
 	if mask&qp.MaskState != 0 {
 		to = a.State
 	}
-	if err := qp.CheckTransition(q.State(), to, mask); err != nil {
+	if err := qp.CheckTransition(from, to, mask); err != nil {
 		return c.Fail("modify queue pair", q.name(), err, "")
 	}
 	if mask&qp.MaskPort != 0 {
@@ -235,6 +236,9 @@ func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
 			q.rqProducer = q.rq.loadConsumer()
 			mmio.StoreUint32(q.rq.producer, uint32(q.rqProducer))
 		}
+	}
+	if from == qp.SQD && to == qp.RTS { // kernel 6.1 does not look by itself at what was posted meanwhile
+		return q.bell.Ring()
 	}
 	return nil
 }

@@ -33,3 +33,22 @@ func TestCloseOrder(t *testing.T)       { rig.CloseOrder(t) }
 func TestRegistration(t *testing.T)     { rig.Registration(t) }
 func TestNoEvent(t *testing.T)          { rig.NoEvent(t) }
 func TestRefusedCreation(t *testing.T)  { rig.RefusedCreation(t) }
+
+func TestQuery(t *testing.T)         { rig.Query(t) }
+func TestModifyRefused(t *testing.T) { rig.ModifyRefused(t) }
+func TestDrain(t *testing.T)         { rig.Drain(t) }
+func TestLarge(t *testing.T)         { rig.Large(t) }
+
+func TestManyOnOneCQ(t *testing.T)          { rig.ManyOnOneCQ(t) }
+func TestManyMadeAndDestroyed(t *testing.T) { rig.ManyMadeAndDestroyed(t) }
+
+func TestResize(t *testing.T)       { rig.Resize(t) }
+func TestResizeAtWork(t *testing.T) { rig.ResizeAtWork(t) }
+
+func TestSRQMessages(t *testing.T)      { rig.SRQMessages(t) }
+func TestSRQFull(t *testing.T)          { rig.SRQFull(t) }
+func TestSRQLimit(t *testing.T)         { rig.SRQLimit(t) }
+func TestSRQEmpty(t *testing.T)         { rig.SRQEmpty(t) }
+func TestSRQSurvivesQP(t *testing.T)    { rig.SRQSurvivesQP(t) }
+func TestSRQCloseOrder(t *testing.T)    { rig.SRQCloseOrder(t) }
+func TestSRQNoAllocations(t *testing.T) { rig.SRQNoAllocations(t) }

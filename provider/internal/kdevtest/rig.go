@@ -21,6 +21,9 @@ type Rig struct {
 	// SkipErrors skips a test where the device does not report what its peer
 	// refused; nil: it always does.
 	SkipErrors func(testing.TB)
+	// Resources counts the objects that the kernel has of the device, and the device's
+	// own counters, by name; nil: cannot be told.
+	Resources func(testing.TB) map[string]uint64
 	// Refused checks that the provider's own limits of a queue pair are refused.
 	Refused func(*testing.T, *Pair)
 }

@@ -92,8 +92,12 @@ func opcodesOf(t *testing.T, device func(testing.TB) verbs.Device) {
 // both sides.
 func (r *Rig) Segments(t *testing.T) {
 	testdev.Verb(t, "QP: several segments")
-	const n = 16
-	p := r.Connect(t, Config{Caps: qp.Caps{SendWR: 4, RecvWR: 4, SendSGE: n, RecvSGE: n}})
+	p := r.Connect(t, Config{})
+	attr, err := p.Ctx.Attr()
+	Must(t, err)
+	n := attr.MaxSGE
+	p.A, p.B = p.extraOf(t, qp.Caps{SendWR: 4, RecvWR: 4, SendSGE: n, RecvSGE: n}, nil, nil)
+	t.Logf("%d segments", n)
 	if c := p.A.QP.Caps(); c.SendSGE < n || c.RecvSGE < n {
 		t.Fatalf("capacities %+v", c)
 	}
