@@ -84,3 +84,28 @@ func TestCheckMR(t *testing.T) {
 	attr.MaxMRSize = 0 // not told
 	want(t, "limit not told", attr.CheckMR(make([]byte, 1<<20), 0), nil, "")
 }
+
+func TestCheckSRQ(t *testing.T) {
+	attr := DeviceAttr{MaxSRQ: 1, MaxSRQWR: 16, MaxSRQSGE: 4}
+	for _, tt := range []struct {
+		desc string
+		c    qp.SRQCaps
+		text string
+	}{
+		{"smallest", qp.SRQCaps{RecvWR: 1}, ""},
+		{"largest", qp.SRQCaps{RecvWR: 16, RecvSGE: 4}, ""},
+		{"no requests", qp.SRQCaps{RecvSGE: 1}, "0 shared receive requests, must be 1 to 16"},
+		{"requests", qp.SRQCaps{RecvWR: 17}, "17 shared receive requests"},
+		{"segments", qp.SRQCaps{RecvWR: 1, RecvSGE: 5}, "5 segments a shared receive request, must be 0 to 4"},
+	} {
+		want(t, tt.desc, attr.CheckSRQ(SRQConfig{Caps: tt.c}), ErrLimit, tt.text)
+	}
+	none := DeviceAttr{MaxSRQWR: 16}
+	want(t, "device without", none.CheckSRQ(SRQConfig{Caps: qp.SRQCaps{RecvWR: 1}}), ErrUnsupported, "shared receive queues: not supported by the device")
+	shared := QPConfig{SendCQ: aCQ{}, RecvCQ: aCQ{}, SRQ: aSRQ{}, Caps: qp.Caps{SendWR: 1, RecvWR: 99, RecvSGE: 99}}
+	device := DeviceAttr{MaxQPWR: 1}
+	want(t, "receives of a queue pair with a shared queue", device.CheckQP(shared), nil, "")
+}
+
+// aSRQ is a shared receive queue that nothing is asked of.
+type aSRQ struct{ qp.SRQ }
