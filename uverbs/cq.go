@@ -133,7 +133,8 @@ func (c *Context) ResizeCQ(h CQHandle, entries int, uhw *UHW) (int, error) {
 // does not allocate. One goroutine at a time may use it.
 type Notifier struct {
 	r  *request
-	in []byte
+	h  CQHandle
+	in []byte // nil: closed
 }
 
 // NewNotifier prepares to arm a completion queue. It must be closed.
@@ -144,7 +145,7 @@ func (c *Context) NewNotifier(h CQHandle) (*Notifier, error) {
 	}
 	in := r.in(attrCoreIn, reqNotifyCQSize)
 	reqNotifyCQCQHandle.Put(in, uint32(h))
-	return &Notifier{r, in}, nil
+	return &Notifier{r, h, in}, nil
 }
 
 // Arm asks for one event at the next completion, or only at the next solicited or
@@ -154,12 +155,17 @@ func (n *Notifier) Arm(solicitedOnly bool) error {
 	if solicitedOnly {
 		v = 1
 	}
-	reqNotifyCQSolicitedOnly.Put(n.in, v)
+	if n.in != nil {
+		reqNotifyCQSolicitedOnly.Put(n.in, v)
+	}
 	if errno := n.r.do(); errno != 0 {
-		return n.r.c.fail(n.r.m, fmt.Sprintf("handle %d", reqNotifyCQCQHandle.Get(n.in)), errno)
+		return n.r.c.fail(n.r.m, fmt.Sprintf("handle %d", n.h), errno)
 	}
 	return nil
 }
 
-// Close gives the request's memory back.
-func (n *Notifier) Close() { n.r.release() }
+// Close gives the request's memory back; again does nothing.
+func (n *Notifier) Close() {
+	n.in = nil
+	n.r.release()
+}

@@ -45,5 +45,5 @@ func (d *Doorbell) fail(errno syscall.Errno) error {
 	return d.r.c.fail(d.r.m, fmt.Sprintf("handle %d", d.h), errno)
 }
 
-// Close gives the request's memory back.
+// Close gives the request's memory back; again does nothing.
 func (d *Doorbell) Close() { d.r.release() }

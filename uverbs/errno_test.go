@@ -320,6 +320,53 @@ func TestClosed(t *testing.T) {
 	}
 }
 
+// What is closed twice does no harm: a command page is given back once, or two
+// requests would be written over each other.
+func TestClosedTwice(t *testing.T) {
+	k := newFake(t)
+	c := k.open()
+	d, err := c.NewDoorbell(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := c.NewNotifier(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		d.Close()
+		n.Close()
+		if err := d.Ring(); !errors.Is(err, verbs.ErrClosed) {
+			t.Errorf("ringing a closed doorbell: %v", err)
+		}
+		if err := n.Arm(true); !errors.Is(err, verbs.ErrClosed) {
+			t.Errorf("arming with a closed notifier: %v", err)
+		}
+	}
+	pages := map[*byte]bool{}
+	for range 4 {
+		r, err := c.begin(mPostSend, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.release()
+		if pages[&r.b[0]] {
+			t.Error("two requests have the same command page")
+		}
+		pages[&r.b[0]] = true
+	}
+	ch, err := c.CreateCompChannel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := ch.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := ch.Close(); !errors.Is(err, verbs.ErrClosed) {
+		t.Errorf("channel closed twice: %v", err)
+	}
+}
+
 // Ringing and arming allocate nothing.
 func TestNoAllocations(t *testing.T) {
 	k := newFake(t)

@@ -90,7 +90,12 @@ func (e *eventFile) wake() {
 	e.f.SetReadDeadline(past)
 }
 
-func (e *eventFile) close() error { return e.f.Close() }
+func (e *eventFile) close() error {
+	if err := e.f.Close(); err != nil {
+		return e.closed(err)
+	}
+	return nil
+}
 
 // CompChannel delivers completion events: one for each armed completion queue
 // that is attached to it and got a completion. Wait belongs to one goroutine at a

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/byteexpress/byteexpress/mmio"
 	"github.com/byteexpress/byteexpress/mr"
 )
@@ -91,10 +93,12 @@ func (c *Context) begin(m *method, payload int) (*request, error) {
 	return r, nil
 }
 
-// release gives the command page back.
+// release gives the command page back, once.
 func (r *request) release() {
-	r.c.pages.put(r.page)
-	r.b = nil
+	if r.b != nil {
+		r.c.pages.put(r.page)
+		r.b = nil
+	}
 }
 
 // add appends an attribute and returns its 16 bytes.
@@ -167,8 +171,11 @@ func (r *request) uhw(u *UHW) []byte {
 	return r.out(attrUHWOut, len(u.Out))
 }
 
-// do makes the request.
+// do makes the request; EBADF after release.
 func (r *request) do() syscall.Errno {
+	if r.b == nil {
+		return unix.EBADF
+	}
 	n := hdrSize + r.n*attrSize
 	hdrLength.Put(r.b, uint16(n))
 	hdrNumAttrs.Put(r.b, uint16(r.n))

@@ -16,7 +16,7 @@ func newContext(k *uverbs.Context, info verbs.DeviceInfo) (*devContext, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.BindsWindows = c.Limits.Flags.Windows()
+	c.BindsWindows = true
 	c.Start()
 	return &devContext{c}, nil
 }

@@ -5,6 +5,7 @@ package rxe
 import (
 	"encoding/binary"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -29,6 +30,7 @@ type fakeKernel struct {
 	requests int
 	fail     func(n int, c *uverbs.Call) syscall.Errno // n counts from 0
 	bad      bool                                      // hand out queues with a header of no sense
+	objects  map[uint64]string                         // alive, by handle: what they are
 	events   []*os.File                                // write ends: async events first, then completion channels
 	reported uint32                                    // async events that destroying a queue pair reports
 	last     map[string]int64                          // offset of the last queue of a kind
@@ -41,7 +43,7 @@ func newFake(t *testing.T) *fakeKernel {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &fakeKernel{t: t, memory: os.NewFile(uintptr(fd), "rings"), next: 100, last: map[string]int64{}}
+	k := &fakeKernel{t: t, memory: os.NewFile(uintptr(fd), "rings"), next: 100, last: map[string]int64{}, objects: map[uint64]string{}}
 	t.Cleanup(func() {
 		k.memory.Close()
 		for _, f := range k.events {
@@ -92,7 +94,9 @@ func (k *fakeKernel) ioctl(fd int, page []byte) syscall.Errno {
 		binary.NativeEndian.PutUint64(c.Attr("CORE_OUT").Bytes[24:], 1<<30)
 	case "query port":
 		u32(c.Attr("RESP").Bytes, 4, 1<<20) // max_msg_sz
-	case "allocate protection domain", "register memory region":
+	case "register dmabuf memory region":
+		u32(c.Attr("HANDLE").Value, 0, handle())
+	case "allocate protection domain", "register memory region", "allocate memory window":
 		u32(c.Attr("CORE_OUT").Bytes, 0, handle())
 	case "create completion queue":
 		u32(c.Attr("HANDLE").Value, 0, handle())
@@ -113,7 +117,31 @@ func (k *fakeKernel) ioctl(fd int, page []byte) syscall.Errno {
 	case "destroy shared receive queue", "destroy queue pair":
 		u32(c.Attr("RESP").Bytes, 0, k.reported)
 	}
+	k.account(c)
 	return 0
+}
+
+// account keeps the table of objects that are alive.
+func (k *fakeKernel) account(c *uverbs.Call) {
+	kind, made := strings.CutPrefix(c.Op, "create ")
+	if !made {
+		kind, made = strings.CutPrefix(c.Op, "allocate ")
+	}
+	if !made {
+		kind, made = strings.CutPrefix(c.Op, "register ")
+	}
+	switch h := c.Attr("HANDLE"); {
+	case made && h != nil:
+		k.objects[binary.NativeEndian.Uint64(h.Value)] = kind
+	case made && kind != "completion channel":
+		k.objects[uint64(binary.NativeEndian.Uint32(c.Attr("CORE_OUT").Bytes))] = kind
+	case h != nil:
+		n := binary.NativeEndian.Uint64(h.Value)
+		if k.objects[n] == "" {
+			k.t.Errorf("%s: there is no object %d", c.Op, n)
+		}
+		delete(k.objects, n)
+	}
 }
 
 func (k *fakeKernel) pipe() int {

@@ -58,8 +58,10 @@ func life(d *Device) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := pd.Deregister(r); err != nil {
-		pd.Deregister(r)
+	open = append(open, closer(func() error { return pd.Deregister(r) }))
+	more, err := memory(pd, &r, m.Bytes())
+	open = append(open, more...)
+	if err != nil {
 		return err
 	}
 	q, err := ctx.CreateCQ(verbs.CQConfig{Entries: 8})
@@ -105,15 +107,51 @@ func life(d *Device) (err error) {
 	return err
 }
 
+// closer closes what has no method Close.
+type closer func() error
+
+func (f closer) Close() error { return f() }
+
+// memory uses what a domain can do with memory; what it gives is to be closed.
+func memory(pd verbs.PD, r *mr.Region, buf []byte) (open []interface{ Close() error }, err error) {
+	m, err := verbs.MemoryOf(pd)
+	if err != nil {
+		return nil, err
+	}
+	for _, buf := range [][]byte{nil, buf} {
+		next, err := m.Reregister(*r, buf, 0)
+		if err != nil {
+			return nil, err
+		}
+		*r = next
+	}
+	if err := m.Advise(mr.Prefetch, true, []qp.SGE{{Addr: r.Addr, Length: 1, LKey: r.LKey}}); err != nil {
+		return nil, err
+	}
+	d, err := m.RegisterDMABuf(verbs.DMABuf{FD: 0, Length: 4096, Addr: 4096}, 0)
+	if err != nil {
+		return nil, err
+	}
+	open = append(open, closer(func() error { return pd.Deregister(d) }))
+	w, err := m.AllocWindow()
+	if err != nil {
+		return open, err
+	}
+	return append(open, closer(func() error { return m.FreeWindow(w) })), nil
+}
+
 // Each request of a device's life fails in turn: the error is typed, nothing is
-// left, whatever was made before, and what could not be destroyed can be, later.
+// left, neither here nor in the kernel, whatever was made before, and what could not
+// be destroyed can be, later.
 func TestEveryRequestFails(t *testing.T) {
 	all := newFake(t)
 	if err := life(all.device()); err != nil {
 		t.Fatal(err)
 	}
-	destroys := map[string]bool{"destroy queue pair": true, "destroy shared receive queue": true, "destroy completion queue": true, "deallocate protection domain": true, "deregister memory region": true}
-	for _, errno := range []syscall.Errno{unix.EIO, unix.ENOMEM} {
+	destroys := map[string]bool{"destroy queue pair": true, "destroy shared receive queue": true, "destroy completion queue": true, "deallocate protection domain": true, "deregister memory region": true, "free memory window": true}
+	for _, errno := range []syscall.Errno{
+		unix.EIO, unix.ENOMEM, unix.EPERM, unix.EINVAL, unix.ENODEV, unix.EAGAIN, unix.EBUSY, unix.EFAULT, unix.ENOSPC, unix.EOPNOTSUPP,
+	} {
 		for n := range all.requests {
 			k := newFake(t)
 			fds, maps := openFDs(t), mmio.Live()
@@ -135,6 +173,9 @@ func TestEveryRequestFails(t *testing.T) {
 			}
 			if f, m := openFDs(t)-len(k.events), mmio.Live(); f != fds || m != maps {
 				t.Errorf("%s: %v: %d descriptors and %d mappings left", failed, errno, f-fds, m-maps)
+			}
+			if len(k.objects) > 0 && errno != unix.EIO {
+				t.Errorf("%s: %v: left in the kernel: %v", failed, errno, k.objects)
 			}
 		}
 	}

@@ -86,7 +86,7 @@ func (q *queuePair) open(resp []byte, shared bool) (err error) {
 	}
 	room := sendRoom(q.sq.log2)
 	q.caps.SendWR = q.sq.mask.Capacity()
-	q.caps.Windows = c.BindsWindows
+	q.caps.Windows = c.Limits.Flags.Windows()
 	q.caps.SendSGE = min(q.caps.SendSGE, room/sgeSize)
 	q.caps.Inline = min(q.caps.Inline, room)
 	q.sqProducer = q.sq.loadProducer()

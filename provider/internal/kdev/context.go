@@ -17,8 +17,8 @@ import (
 type Context struct {
 	K      *uverbs.Context  // the kernel's context; Close closes it
 	Limits verbs.DeviceAttr // they do not change while the device is open
-	// BindsWindows says that the provider's queue pairs bind memory windows. It is
-	// set before Start.
+	// BindsWindows says that the provider can bind memory windows, where the driver
+	// has them. It is set before Start.
 	BindsWindows bool
 
 	info  verbs.DeviceInfo
