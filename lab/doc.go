@@ -22,7 +22,7 @@
 // install. Kernels, and the peers for another architecture than this host's, are
 // downloaded and unpacked in the cache directory, never installed. Environment:
 //
-//	KERNEL, MODULES  another kernel: its image (vmlinuz) and its module directory (lib/modules/VERSION)
+//	KERNEL, MODULES  another kernel, of amd64: its image (vmlinuz) and its module directory (lib/modules/VERSION)
 //	RDMA_DEVICE      run on this device of this host instead of a virtual machine
 //	LAB_CACHE        cache directory, .cache/lab in the repository by default
 //
