@@ -133,6 +133,7 @@ func newArchive(ctx context.Context, cache, suite, arch string) (archive, error)
 		{"APT::Architecture", arch}, {"APT::Architectures", arch}, {"APT::Sandbox::User", "root"},
 		{"Acquire::Languages", "none"}, {"Acquire::IndexTargets::deb::Contents-deb::DefaultEnabled", "false"},
 		{"Acquire::IndexTargets::deb::DEP-11::DefaultEnabled", "false"},
+		{"APT::Update::Error-Mode", "any"}, // an archive that cannot be reached is an error
 		// apt would try again for minutes, even on a full disk.
 		{"Acquire::Retries", "0"}, {"Acquire::http::Timeout", "30"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/byteexpress/byteexpress/internal/lab/judge"
 )
@@ -53,12 +54,13 @@ func writeEvents(w io.Writer, kernel string, r judge.Result) error {
 // skipped tells that a kernel is left out, and why, on the line that internal/tally
 // counts as a skip, or as events.
 func skipped(k kernel, why error, asEvents bool) error {
+	reason := strings.ReplaceAll(why.Error(), "\n", "; ") // apt says much
 	if !asEvents {
-		fmt.Printf("skipped: kernel %s: %v\n", k.name, why)
+		fmt.Printf("skipped: kernel %s: %s\n", k.name, reason)
 		return nil
 	}
 	enc := json.NewEncoder(os.Stdout)
-	e := event{Action: "output", Package: "lab", Test: "kernel " + k.name, Output: why.Error() + "\n"}
+	e := event{Action: "output", Package: "lab", Test: "kernel " + k.name, Output: reason + "\n"}
 	if err := enc.Encode(e); err != nil {
 		return err
 	}
