@@ -3,6 +3,7 @@ package sim_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -128,6 +129,34 @@ func TestSRQEmpty(t *testing.T) {
 	}
 }
 
+// TestSRQDoesNotAllocate: posting to a shared receive queue and what takes from it.
+func TestSRQDoesNotAllocate(t *testing.T) {
+	a, b, _ := newPair(t, sim.Config{}, options{})
+	srq := must[qp.SRQ](t)(b.pd.CreateSRQ(verbs.SRQConfig{Caps: qp.SRQCaps{RecvWR: 4, RecvSGE: 2}}))
+	check(t, b.qp.Close())
+	check(t, a.qp.Modify(&qp.Attr{State: qp.Reset}, qp.MaskState))
+	b.qp = must[qp.QP](t)(b.pd.CreateQP(verbs.QPConfig{SendCQ: b.cq, RecvCQ: b.cq, Caps: qp.Caps{SendWR: 1}, SRQ: srq}))
+	t.Cleanup(func() { check(t, b.qp.Close()); check(t, srq.Close()) })
+	connect(a, b)
+	recvs := []qp.RecvWR{{SGEs: append(b.sge(0, 100), b.sge(200, 100)...)}}
+	sends := []qp.SendWR{{Opcode: qp.Send, Flags: qp.Signaled, SGEs: a.sge(0, 200)}}
+	if n := testing.AllocsPerRun(100, func() {
+		if n, err := srq.PostRecv(recvs); n != 1 {
+			t.Fatal(err)
+		}
+		if n, err := a.qp.PostSend(sends); n != 1 {
+			t.Fatal(err)
+		}
+		for _, e := range []*end{a, b} {
+			if n, err := e.cq.Poll(e.got[:]); n != 1 || e.got[0].Status != cq.Success {
+				t.Fatal(n, err)
+			}
+		}
+	}); n != 0 {
+		t.Errorf("%v allocations a message", n)
+	}
+}
+
 // TestResize keeps what waits in a queue that grows and shrinks, and refuses to
 // shrink below that.
 func TestResize(t *testing.T) {
@@ -157,5 +186,94 @@ func TestResize(t *testing.T) {
 	}
 	if n != 63 || b.cq.Capacity() != 63 {
 		t.Errorf("%d completions from a queue of %d, want 63", n, b.cq.Capacity())
+	}
+}
+
+// TestSRQAtWork sends from several goroutines into one shared receive queue whose
+// completion queue is resized meanwhile. Each message arrives once, in its
+// connection's order.
+func TestSRQAtWork(t *testing.T) {
+	const conns, messages = 4, 500
+	o := options{cqe: 16}
+	o.fill()
+	f := sim.NewFabric(sim.Config{})
+	server := newEnd(t, must[*sim.Device](t)(f.NewDevice("server", sim.DeviceConfig{})), &o)
+	check(t, server.qp.Close())
+	srq := must[qp.SRQ](t)(server.pd.CreateSRQ(verbs.SRQConfig{Caps: qp.SRQCaps{RecvWR: 8, RecvSGE: 1}}))
+	var clients []*end
+	var servers []qp.QP
+	for i := range conns {
+		client := newEnd(t, must[*sim.Device](t)(f.NewDevice("client"+string(rune('0'+i)), sim.DeviceConfig{})), &o)
+		client.path.RNRTimer = 1
+		server.qp = must[qp.QP](t)(server.pd.CreateQP(verbs.QPConfig{SendCQ: server.cq, RecvCQ: server.cq, Caps: o.caps, SRQ: srq}))
+		connect(client, server)
+		clients, servers = append(clients, client), append(servers, server.qp)
+	}
+	post := func(id uint64) {
+		sge := qp.SGE{Addr: server.reg.Addr + 8*id, Length: 8, LKey: server.reg.LKey}
+		must[int](t)(srq.PostRecv([]qp.RecvWR{{ID: id, SGEs: []qp.SGE{sge}}}))
+	}
+	for id := range uint64(8) {
+		post(id)
+	}
+	var sending sync.WaitGroup
+	for _, c := range clients {
+		sending.Go(func() {
+			wr := []qp.SendWR{{Opcode: qp.Send, Flags: qp.Signaled | qp.Inline, Inline: make([]byte, 2)}}
+			var buf [1]cq.Completion
+			for i := range messages {
+				wr[0].Inline[0], wr[0].Inline[1] = byte(i), byte(i>>8)
+				if _, err := c.qp.PostSend(wr); err != nil {
+					t.Error(err)
+					return
+				}
+				if err := errors.Join(waitFor(c.cq, buf[:]), buf[0].Err()); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	next := map[cq.QPNum]int{}
+	for got := 0; got < conns*messages; {
+		var buf [4]cq.Completion
+		check(t, server.cq.Arm(false))
+		n := must[int](t)(server.cq.Poll(buf[:]))
+		if n == 0 {
+			check(t, server.cq.Wait(context.Background()))
+		}
+		for _, c := range buf[:n] {
+			check(t, c.Err())
+			if b := server.buf[8*c.ID:]; int(b[0])|int(b[1])<<8 != next[c.QPNum] {
+				t.Fatalf("message %d of %#x, want %d", int(b[0])|int(b[1])<<8, uint32(c.QPNum), next[c.QPNum])
+			}
+			next[c.QPNum]++
+			post(c.ID)
+			if got++; got%50 == 0 {
+				check(t, server.cq.Resize(16+got%64))
+			}
+		}
+	}
+	sending.Wait()
+	for i := range clients {
+		clients[i].close()
+		check(t, servers[i].Close())
+	}
+	check(t, srq.Close())
+	server.close()
+}
+
+// waitFor waits for a completion.
+func waitFor(q cq.CQ, dst []cq.Completion) error {
+	for {
+		if err := q.Arm(false); err != nil {
+			return err
+		}
+		if n, err := q.Poll(dst); n > 0 || err != nil {
+			return err
+		}
+		if err := q.Wait(context.Background()); err != nil {
+			return err
+		}
 	}
 }
