@@ -23,6 +23,9 @@ func (a *DeviceAttr) CheckQP(c QPConfig) error {
 	if c.SendCQ == nil || c.RecvCQ == nil {
 		return fmt.Errorf("%w: a queue pair needs a send and a receive CQ", ErrLimit)
 	}
+	if c.OwnDoorbell && !a.OwnDoorbells {
+		return &UnsupportedError{Feature: "a doorbell register of the queue pair's own (thread domain)", Missing: "the device"}
+	}
 	if c.SRQ != nil {
 		c.Caps.RecvWR, c.Caps.RecvSGE = 0, 0
 	}

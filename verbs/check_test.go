@@ -68,6 +68,11 @@ func TestCheckQP(t *testing.T) {
 		tt.change(&c)
 		want(t, tt.desc, attr.CheckQP(c), ErrLimit, tt.text)
 	}
+	own := good
+	own.OwnDoorbell = true
+	want(t, "own doorbell without such", attr.CheckQP(own), ErrUnsupported, "thread domain")
+	attr.OwnDoorbells = true
+	want(t, "own doorbell", attr.CheckQP(own), nil, "")
 	attr.MaxInline = 0 // a device that does not tell
 	good.Caps.Inline = 1 << 10
 	want(t, "inline, limit not told", attr.CheckQP(good), nil, "")

@@ -75,6 +75,12 @@ type QPConfig struct {
 	// SRQ, of the same PD, gives the receives; the queue pair then has no receive
 	// queue, and Caps.RecvWR and RecvSGE do not count. Nil: a queue of its own.
 	SRQ qp.SRQ
+	// OwnDoorbell asks for a doorbell register that no other queue pair writes (a
+	// thread domain), so that posting never waits for another goroutine. A device
+	// without such registers (DeviceAttr.OwnDoorbells) refuses it with an
+	// [UnsupportedError], one that has given all away with [ErrLimit]. Without it
+	// the queue pair has one too while there are some.
+	OwnDoorbell bool
 }
 
 // SRQConfig asks for a shared receive queue.
@@ -113,6 +119,7 @@ type DeviceAttr struct {
 	MaxPKeys      int           // a port
 	AckDelay      qp.AckTimeout // local CA ack delay: what the device adds to the peer's timeout
 	OnDemand      OnDemand
+	OwnDoorbells  bool   // queue pairs can have a doorbell register each
 	TimestampMask uint64 // valid bits of a completion's hardware timestamp; 0: none
 	ClockKHz      uint64 // rate of that clock
 }

@@ -32,7 +32,11 @@ func newContext(k *uverbs.Context, d *Device, a contextAnswer, s Settings) (*dev
 	c.ends.Store(&map[uint32]*ends{})
 	c.uars.c = c
 	var err error
-	c.Context, err = kdev.New(k, d.Info(), func() (verbs.DeviceAttr, error) { return queryDevice(k, &c.answer.limits) })
+	c.Context, err = kdev.New(k, d.Info(), func() (verbs.DeviceAttr, error) {
+		a, err := queryDevice(k, &c.answer.limits)
+		a.OwnDoorbells = c.answer.bfRegs == 0 // pages are asked for one by one
+		return a, err
+	})
 	if err == nil {
 		err = c.uars.open()
 	}

@@ -65,6 +65,10 @@ func newQP(d *domain, send, recv *completionQueue, srq *sharedQueue, cfg verbs.Q
 	if q.reg = c.uars.take(); q.reg != nil {
 		page = q.reg.page
 	}
+	if cfg.OwnDoorbell && (q.reg == nil || q.reg.shared) {
+		q.release()
+		return nil, c.Fail(op, "", fmt.Errorf("%w: no doorbell register of its own is left", verbs.ErrLimit), "close queue pairs, or share registers")
+	}
 	q.user = c.EnterQP(q)
 	var resp [createQPRespSize]byte
 	ask := &uverbs.QPConfig{PD: d.Handle(), SendCQ: send.h, RecvCQ: recv.h, Caps: kernelCaps(want, &s), SigAll: cfg.SigAll, UserHandle: q.user}
