@@ -2,8 +2,9 @@ package bemalloc
 
 import "math/bits"
 
-// Size classes: steps of 64 bytes to 512, then four per doubling to 32 KiB. An
-// object is at most 27 % larger than asked for (or 63 bytes).
+// Size classes: steps of 64 bytes to 512, four to 1 KiB, then eight per doubling to
+// 32 KiB. An object is at most 27 % larger than asked for, above 1 KiB at most
+// 16 % (or 63 bytes).
 //
 // Sizes above 512 are odd multiples of 64, as large as the number of objects in
 // their span allows. Objects that start at multiples of a power of two would put
@@ -12,13 +13,13 @@ import "math/bits"
 // behind the others.
 const (
 	linearClasses  = 8  // 64 to 512
-	plainClasses   = 33 // those that requests without alignment use; the last is maxSmall
+	plainClasses   = 51 // those that requests without alignment use; the last is maxSmall
 	alignedClasses = 5  // 1 KiB to 16 KiB
 	numClasses     = plainClasses + alignedClasses
 
 	magazineSlots = 128                 // most objects that a magazine holds
 	magazineMin   = 8                   // fewest, whatever their size
-	magazineBytes = 256 << 10           // bytes that a magazine holds between these bounds
+	magazineBytes = 128 << 10           // bytes that a magazine holds between these bounds
 	batchMax      = magazineSlots/2 + 1 // most objects moved at once
 	spanObjects   = unitSize / objAlign // most objects in a span
 )
@@ -60,12 +61,18 @@ func buildClasses() (t [numClasses]classInfo) {
 	}
 	add(1, 9*objAlign)
 	for base := uint32(linearClasses * objAlign); base < maxSmall; base *= 2 {
-		for quarter := uint32(1); quarter <= 4 && base+base/4*quarter < maxSmall; quarter++ {
-			size := (base+base/4*quarter)/objAlign | 1 // in lines, odd
+		steps := uint32(8)
+		if base == linearClasses*objAlign {
+			steps = 4
+		}
+		for i := uint32(1); i <= steps && base+base/steps*i < maxSmall; i++ {
+			size := (base+base/steps*i)/objAlign | 1 // in lines, odd
 			units := spanUnits(size * objAlign)
 			n := units * unitSize / (size * objAlign)
-			largest := units*unitSize/objAlign/n - 1 | 1
-			add(units, max(size, largest)*objAlign)
+			size = max(size, units*unitSize/objAlign/n-1|1)
+			if size *= objAlign; size > t[c-1].size && size < maxSmall-maxSmall/16 { // else too near the next
+				add(units, size)
+			}
 		}
 	}
 	add(4, maxSmall)

@@ -61,7 +61,7 @@ func (p *Pool) grow(f *flight) {
 	f.err = p.openBlocks(p.growStep())
 }
 
-// growStep gives the blocks to open: one, or up to an eighth of what is open
+// growStep gives the blocks to open: one, or up to a thirty-second of what is open
 // while demand continues, so that the excess stays small beside the use.
 func (p *Pool) growStep() int {
 	r := &p.runs
@@ -70,7 +70,7 @@ func (p *Pool) growStep() int {
 	if r.growth.last.IsZero() || p.cfg.now().Sub(r.growth.last) > growQuick {
 		return 1
 	}
-	return int(min(max(r.registered>>blockShift/16, 1), growMax))
+	return int(min(max(r.registered>>blockShift/32, 1), growMax))
 }
 
 // openBlocks opens up to n blocks for runs. It fails only if it opened none.

@@ -75,7 +75,16 @@ func New(cfg Config) (*Pool, error) {
 // *RegisterError, ErrClosed.
 func (p *Pool) Alloc(n int) ([]byte, error) {
 	if uint(n) <= maxSmall {
-		if obj, ok := p.local.pop(classFor(uint(n))); ok {
+		if havePin && p.local.perP { // local.pop written out: calls are what this costs
+			pid := procPin()
+			if uint(pid) < maxP {
+				if obj, ok := p.local.table.Load()[pid].pop(classFor(uint(n))); ok {
+					procUnpin()
+					return p.mem.object(obj, n), nil
+				}
+			}
+			procUnpin()
+		} else if obj, ok := p.local.pop(classFor(uint(n))); ok {
 			return p.mem.object(obj, n), nil
 		}
 	} else if uint(n) <= cachedRun*unitSize {
@@ -99,7 +108,18 @@ func (p *Pool) AllocAligned(n, align int) ([]byte, error) { return p.alloc(nil, 
 func (p *Pool) Free(b []byte) error {
 	off := p.mem.offset(b)
 	if class, ok := p.table.small(off); ok {
-		if p.local.push(class, uint32(off>>objShift)) {
+		if havePin && p.local.perP { // local.push written out
+			pid := procPin()
+			if uint(pid) < maxP {
+				ok = p.local.table.Load()[pid].push(class, uint32(off>>objShift))
+			} else {
+				ok = false
+			}
+			procUnpin()
+		} else {
+			ok = p.local.push(class, uint32(off>>objShift))
+		}
+		if ok {
 			return nil
 		}
 	} else if u, k, ok := p.table.run(off); ok && p.local.pushRun(&p.table, u, k) {
