@@ -32,7 +32,7 @@ func TestWindowsUnderLoss(t *testing.T) {
 		for range 300 {
 			n := 1 + rnd.IntN(4096)
 			if !bound { // among other requests of B, some of which await A
-				off := rnd.IntN(32<<10)
+				off := rnd.IntN(32 << 10)
 				wrs := []qp.SendWR{
 					{ID: id, Opcode: qp.Read, SGEs: b.sge(60000, 64), RemoteAddr: a.reg.Addr, RKey: a.reg.RKey},
 					{ID: id + 1, Opcode: qp.BindMW, RKey: key, Bind: &qp.Bind{Region: region.LKey, Addr: region.Addr + uint64(off), Length: uint64(n), Access: mr.RemoteWrite, RKey: key.Next()}},

@@ -37,7 +37,7 @@ func open(d verbs.Device, psn qp.PSN) (*side, error) {
 	if s.cq, err = s.ctx.CreateCQ(verbs.CQConfig{Entries: 16}); err != nil {
 		return nil, err
 	}
-	s.qp, err = s.pd.CreateQP(verbs.QPConfig{SendCQ: s.cq, RecvCQ: s.cq, Caps: qp.Caps{SendWR: 4, RecvWR: 4, SendSGE: 1, RecvSGE: 1}})
+	s.qp, err = s.pd.CreateQP(verbs.QPConfig{SendCQ: s.cq, RecvCQ: s.cq, Caps: qp.Caps{SendWR: 4, RecvWR: 4, SendSGE: 1, RecvSGE: 1, Inline: 16}})
 	return s, err
 }
 
