@@ -28,7 +28,7 @@ func TestMarkdown(t *testing.T) {
 	newer, older := two()
 	newer.Add("QP: read", Fails, "")
 	newer.Add("QP: read", Works, "")
-	want := `| verb | rxe, 6.1.0-amd64 amd64 | rxe, 6.12.1-amd64 amd64 |
+	want := `| verb | rxe, 6.1.0 on amd64 | rxe, 6.12.1 on amd64 |
 | --- | --- | --- |
 | CQ: create | works | works |
 | QP: flush | kernel fault (1) | works |

@@ -23,7 +23,7 @@ func Markdown(runs []Run) string {
 	var b strings.Builder
 	b.WriteString("| verb |")
 	for _, r := range runs {
-		fmt.Fprintf(&b, " %s, %s %s |", r.Device, r.Kernel, r.Arch)
+		fmt.Fprintf(&b, " %s, %s on %s |", r.Device, strings.TrimSuffix(r.Kernel, "-"+r.Arch), r.Arch)
 	}
 	b.WriteString("\n| --- |" + strings.Repeat(" --- |", len(runs)) + "\n")
 	var notes []string
