@@ -6,35 +6,22 @@ package mmio
 // those of the processor, so that a hardware doorbell may be driven.
 const HasBarriers = true
 
-// WriteBarrier makes every earlier store to ordinary memory visible to the
-// device before any later store: between filling a ring and ringing its doorbell,
-// and between an entry and its valid bit. (amd64 keeps stores in order; arm64
-// DMB OSHST.)
+// Doorbell stores count to a doorbell record in memory, after everything before it,
+// then v to a device register, each with one plain store. The device sees them in
+// this order; later stores are not combined with the second, and it does not stay in
+// the processor. (amd64 MOVL, then SFENCE around MOVQ; arm64 DMB OSHST and STR, then
+// DSB ST around STR.)
 //
 //go:noescape
-func WriteBarrier()
+func Doorbell(record *uint32, count uint32, p *uint64, v uint64)
 
-// ReadBarrier keeps later loads after an earlier one that saw the device's store:
-// between reading a completion's owner bit and the rest of it. (amd64 LFENCE;
-// arm64 DMB OSHLD.)
-//
-//go:noescape
-func ReadBarrier()
-
-// FlushWriteCombining pushes stores to write-combining memory out to the device
-// and keeps later ones from being combined with them. It also orders ordinary
-// stores before them, so it is used before and after a BlueFlame copy. (amd64
-// SFENCE; arm64 DSB ST.)
-//
-//go:noescape
-func FlushWriteCombining()
-
-// Store64 stores v to a device register with one plain 64-bit store.
-//
-//go:noescape
-func Store64(p *uint64, v uint64)
-
-// Store32 stores v to a device register with one plain 32-bit store.
+// Store32 stores v to memory that a device reads, with one plain 32-bit store.
 //
 //go:noescape
 func Store32(p *uint32, v uint32)
+
+// Release32 stores v to memory that another goroutine reads, after every earlier
+// load and store. (amd64 MOVL; arm64 STLRW.)
+//
+//go:noescape
+func Release32(p *uint32, v uint32)

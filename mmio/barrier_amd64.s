@@ -1,26 +1,15 @@
 #include "textflag.h"
 
-// func WriteBarrier()
-// Stores to write-back memory are seen in program order; the call keeps the
-// compiler from moving any across.
-TEXT ·WriteBarrier(SB), NOSPLIT, $0-0
-	RET
-
-// func ReadBarrier()
-TEXT ·ReadBarrier(SB), NOSPLIT, $0-0
-	LFENCE
-	RET
-
-// func FlushWriteCombining()
-TEXT ·FlushWriteCombining(SB), NOSPLIT, $0-0
+// func Doorbell(record *uint32, count uint32, p *uint64, v uint64)
+TEXT ·Doorbell(SB), NOSPLIT, $0-32
+	MOVQ record+0(FP), CX
+	MOVL count+8(FP), DX
+	MOVQ p+16(FP), AX
+	MOVQ v+24(FP), BX
+	MOVL DX, (CX)
 	SFENCE
-	RET
-
-// func Store64(p *uint64, v uint64)
-TEXT ·Store64(SB), NOSPLIT, $0-16
-	MOVQ p+0(FP), AX
-	MOVQ v+8(FP), BX
 	MOVQ BX, (AX)
+	SFENCE
 	RET
 
 // func Store32(p *uint32, v uint32)
@@ -30,10 +19,23 @@ TEXT ·Store32(SB), NOSPLIT, $0-12
 	MOVL BX, (AX)
 	RET
 
-// func storeBlock(dst *uint64, src *byte)
-TEXT ·storeBlock(SB), NOSPLIT, $0-16
-	MOVQ dst+0(FP), DI
-	MOVQ src+8(FP), SI
+// func Release32(p *uint32, v uint32)
+TEXT ·Release32(SB), NOSPLIT, $0-12
+	MOVQ p+0(FP), AX
+	MOVL v+8(FP), BX
+	MOVL BX, (AX)
+	RET
+
+// func doorbellBlocks(record *uint32, count uint32, dst *uint64, src *byte, n int)
+TEXT ·doorbellBlocks(SB), NOSPLIT, $0-40
+	MOVQ record+0(FP), AX
+	MOVL count+8(FP), DX
+	MOVQ dst+16(FP), DI
+	MOVQ src+24(FP), SI
+	MOVQ n+32(FP), CX
+	MOVL DX, (AX)
+	SFENCE
+next:
 	MOVOU (SI), X0
 	MOVOU 16(SI), X1
 	MOVOU 32(SI), X2
@@ -42,4 +44,9 @@ TEXT ·storeBlock(SB), NOSPLIT, $0-16
 	MOVOU X1, 16(DI)
 	MOVOU X2, 32(DI)
 	MOVOU X3, 48(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNE next
+	SFENCE
 	RET

@@ -15,16 +15,17 @@ TEXT ·ReadBarrier(SB), NOSPLIT, $0-0
 	DMB $OSHLD
 	RET
 
-// func FlushWriteCombining()
-TEXT ·FlushWriteCombining(SB), NOSPLIT, $0-0
+// func Doorbell(record *uint32, count uint32, p *uint64, v uint64)
+TEXT ·Doorbell(SB), NOSPLIT, $0-32
+	MOVD record+0(FP), R2
+	MOVWU count+8(FP), R3
+	MOVD p+16(FP), R0
+	MOVD v+24(FP), R1
+	DMB $OSHST
+	MOVW R3, (R2)
 	DSB $ST
-	RET
-
-// func Store64(p *uint64, v uint64)
-TEXT ·Store64(SB), NOSPLIT, $0-16
-	MOVD p+0(FP), R0
-	MOVD v+8(FP), R1
 	MOVD R1, (R0)
+	DSB $ST
 	RET
 
 // func Store32(p *uint32, v uint32)
@@ -34,10 +35,24 @@ TEXT ·Store32(SB), NOSPLIT, $0-12
 	MOVW R1, (R0)
 	RET
 
-// func storeBlock(dst *uint64, src *byte)
-TEXT ·storeBlock(SB), NOSPLIT, $0-16
-	MOVD dst+0(FP), R0
-	MOVD src+8(FP), R1
+// func Release32(p *uint32, v uint32)
+TEXT ·Release32(SB), NOSPLIT, $0-12
+	MOVD p+0(FP), R0
+	MOVWU v+8(FP), R1
+	STLRW R1, (R0)
+	RET
+
+// func doorbellBlocks(record *uint32, count uint32, dst *uint64, src *byte, n int)
+TEXT ·doorbellBlocks(SB), NOSPLIT, $0-40
+	MOVD record+0(FP), R2
+	MOVWU count+8(FP), R3
+	MOVD dst+16(FP), R0
+	MOVD src+24(FP), R1
+	MOVD n+32(FP), R10
+	DMB $OSHST
+	MOVW R3, (R2)
+	DSB $ST
+next:
 	LDP (R1), (R2, R3)
 	LDP 16(R1), (R4, R5)
 	LDP 32(R1), (R6, R7)
@@ -46,4 +61,9 @@ TEXT ·storeBlock(SB), NOSPLIT, $0-16
 	STP (R4, R5), 16(R0)
 	STP (R6, R7), 32(R0)
 	STP (R8, R9), 48(R0)
+	ADD $64, R1
+	ADD $64, R0
+	SUBS $1, R10
+	BNE next
+	DSB $ST
 	RET

@@ -16,11 +16,14 @@ func WriteBarrier() { fence.Add(0) }
 // ReadBarrier orders loads between goroutines only.
 func ReadBarrier() { fence.Add(0) }
 
-// FlushWriteCombining orders stores between goroutines only.
-func FlushWriteCombining() { fence.Add(0) }
-
-// Store64 stores v atomically.
-func Store64(p *uint64, v uint64) { atomic.StoreUint64(p, v) }
+// Doorbell stores both atomically.
+func Doorbell(record *uint32, count uint32, p *uint64, v uint64) {
+	atomic.StoreUint32(record, count)
+	atomic.StoreUint64(p, v)
+}
 
 // Store32 stores v atomically.
 func Store32(p *uint32, v uint32) { atomic.StoreUint32(p, v) }
+
+// Release32 stores v atomically.
+func Release32(p *uint32, v uint32) { atomic.StoreUint32(p, v) }

@@ -1,12 +1,17 @@
 package mmio
 
-// BlockSize is the size in bytes of what StoreBlock stores.
+import "fmt"
+
+// BlockSize is the size in bytes of what DoorbellBlocks stores at a time.
 const BlockSize = 64
 
-// StoreBlock copies the first 64 bytes of src to write-combining device memory at
-// dst, in ascending order with stores of at least 8 bytes, so that they can reach
-// the device as one write (BlueFlame). Enclose it in [FlushWriteCombining]. It
-// panics if src is shorter.
-func StoreBlock(dst *uint64, src []byte) {
-	storeBlock(dst, &src[:BlockSize:BlockSize][0])
+// DoorbellBlocks is [Doorbell] with src, of a positive multiple of 64 bytes, in v's
+// place: it is stored to write-combining device memory at dst in ascending order,
+// with stores of at least 8 bytes, so that it can reach the device as few writes
+// (BlueFlame). It panics if src has another length.
+func DoorbellBlocks(record *uint32, count uint32, dst *uint64, src []byte) {
+	if len(src) == 0 || len(src)%BlockSize != 0 {
+		panic(fmt.Sprintf("mmio: %d bytes are not blocks", len(src)))
+	}
+	doorbellBlocks(record, count, dst, &src[0], len(src)/BlockSize)
 }

@@ -3,4 +3,4 @@
 package mmio
 
 //go:noescape
-func storeBlock(dst *uint64, src *byte)
+func doorbellBlocks(record *uint32, count uint32, dst *uint64, src *byte, n int)

@@ -2,8 +2,12 @@
 
 package mmio
 
-import "unsafe"
+import (
+	"sync/atomic"
+	"unsafe"
+)
 
-func storeBlock(dst *uint64, src *byte) {
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(dst)), BlockSize), unsafe.Slice(src, BlockSize))
+func doorbellBlocks(record *uint32, count uint32, dst *uint64, src *byte, n int) {
+	atomic.StoreUint32(record, count)
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(dst)), n*BlockSize), unsafe.Slice(src, n*BlockSize))
 }

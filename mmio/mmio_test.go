@@ -20,18 +20,29 @@ func mustMap(t *testing.T, n int) *Mapping {
 
 func TestStores(t *testing.T) {
 	m := mustMap(t, 4096)
-	StoreBE64(m.Uint64(8), 0x0102030405060708)
+	Doorbell(m.Uint32(20), BE32(0x15161718), m.Uint64(8), BE64(0x0102030405060708))
 	StoreBE32(m.Uint32(16), 0x11121314)
 	WriteBarrier()
 	ReadBarrier()
-	FlushWriteCombining()
-	want := []byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0, 0, 0, 0}
+	want := []byte{0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 0x18}
 	if got := m.Bytes()[:24]; !bytes.Equal(got, want) {
 		t.Errorf("bytes are % x, want % x", got, want)
 	}
-	Store64(m.Uint64(8), 42)
-	if got := *m.Uint64(8); got != 42 {
-		t.Errorf("Store64 left %d", got)
+	Doorbell(m.Uint32(36), 41, m.Uint64(8), 42)
+	if got := *m.Uint64(8); got != 42 || *m.Uint32(36) != 41 {
+		t.Errorf("Doorbell left %d, %d", got, *m.Uint32(36))
+	}
+	Release32(m.Uint32(32), 43)
+	if got := *m.Uint32(32); got != 43 {
+		t.Errorf("Release32 left %d", got)
+	}
+	blocks := m.Bytes()[1024:][:192]
+	for i := range blocks {
+		blocks[i] = byte(i)
+	}
+	DoorbellBlocks(m.Uint32(40), 44, m.Uint64(2048), blocks)
+	if got := m.Bytes()[2048:][:256]; *m.Uint32(40) != 44 || !bytes.Equal(got[:192], blocks) || !bytes.Equal(got[192:], make([]byte, 64)) {
+		t.Errorf("blocks are % x", got)
 	}
 	StoreUint32(m.Uint32(4), 7)
 	if got := LoadUint32(m.Uint32(4)); got != 7 {
@@ -113,7 +124,7 @@ func TestRing(t *testing.T) {
 	}
 }
 
-func BenchmarkStore64(b *testing.B) {
+func BenchmarkDoorbell(b *testing.B) {
 	m, err := Anonymous(4096)
 	if err != nil {
 		b.Fatal(err)
@@ -121,7 +132,7 @@ func BenchmarkStore64(b *testing.B) {
 	defer m.Close()
 	p := m.Uint64(0)
 	for b.Loop() {
-		Store64(p, 1)
+		Doorbell(m.Uint32(8), 1, p, 1)
 	}
 }
 

@@ -2,23 +2,30 @@ package mmio
 
 import (
 	"encoding/binary"
+	"math/bits"
 	"sync/atomic"
 )
 
-// StoreBE64 stores v big-endian to a device register with one 64-bit store.
-func StoreBE64(p *uint64, v uint64) {
-	var b [8]byte
-	binary.BigEndian.PutUint64(b[:], v)
-	Store64(p, binary.NativeEndian.Uint64(b[:]))
+// BE32 is v as a device wants it that reads words big-endian.
+func BE32(v uint32) uint32 {
+	if littleEndian {
+		return bits.ReverseBytes32(v)
+	}
+	return v
 }
 
-// StoreBE32 stores v big-endian with one 32-bit store: a register, or a doorbell
-// record in memory.
-func StoreBE32(p *uint32, v uint32) {
-	var b [4]byte
-	binary.BigEndian.PutUint32(b[:], v)
-	Store32(p, binary.NativeEndian.Uint32(b[:]))
+// BE64 is v as a device wants it that reads words big-endian.
+func BE64(v uint64) uint64 {
+	if littleEndian {
+		return bits.ReverseBytes64(v)
+	}
+	return v
 }
+
+var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+
+// StoreBE32 stores v big-endian with one 32-bit store, to a doorbell record.
+func StoreBE32(p *uint32, v uint32) { Store32(p, BE32(v)) }
 
 // LoadUint32 reads a word that a kernel driver writes. Loads that follow see
 // what the driver stored before it.

@@ -1,7 +1,5 @@
 package mlx5
 
-import "github.com/byteexpress/byteexpress/mmio"
-
 // armer asks the NIC for an event of a completion queue.
 type armer struct {
 	page *uarPage
@@ -16,6 +14,5 @@ func (a *armer) arm(record *uint32, next uint32, solicitedOnly bool) {
 	if solicitedOnly {
 		v |= armSolicited
 	}
-	mmio.StoreBE32(record, v)
-	a.page.arm(uint64(v)<<32 | uint64(a.cqn))
+	a.page.arm(record, v, uint64(v)<<32|uint64(a.cqn))
 }

@@ -54,4 +54,4 @@ func (k *book) opcode(slot uint32) uint32 { return binary.NativeEndian.Uint32(k.
 func (k *book) completed() uint32 { return mmio.LoadUint32(k.tail) }
 
 // complete says that so many requests are completed, of the polling side.
-func (k *book) complete(n uint32) { mmio.StoreUint32(k.tail, n) }
+func (k *book) complete(n uint32) { mmio.Release32(k.tail, n) }

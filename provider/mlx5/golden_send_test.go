@@ -22,7 +22,8 @@ func newSendRig(t testing.TB, l *goldenLine) *sendRig {
 	ring, page, books, rec := mapped(t, l.QP.SQBlocks*blockSize, fill), mapped(t, 4096, 0x55), mapped(t, bookBytes(l.QP.SQBlocks), 0), mapped(t, 4096, 0)
 	k := newBook(books, 0, l.QP.SQBlocks)
 	k.complete(l.Pre.Tail)
-	reg := &register{page: &uarPage{m: page}, off: l.BF.Off, size: l.BF.Size, buffer: l.Pre.Buffer}
+	reg := newRegister(&uarPage{m: page}, l.BF.Off, l.BF.Size)
+	reg.buffer = l.Pre.Buffer
 	switch {
 	case l.BF.ShutUp != 0, l.BF.Number == 0:
 		reg.mode = BlueFlameNever
@@ -34,24 +35,19 @@ func newSendRig(t testing.TB, l *goldenLine) *sendRig {
 		sendQueue: sendQueue{
 			sendRing: sendRing{b: ring.Bytes()[:l.QP.SQBlocks*blockSize], mask: uint32(l.QP.SQBlocks - 1), qpn: l.QP.QPN, every: l.QP.Signal, fence: l.Pre.Fence},
 			book:     &k, reg: reg, record: rec.Uint32(4 * recordSend), blocks: l.Pre.CurPost, head: l.Pre.Head, max: math.MaxUint64,
-			caps: &qp.Caps{SendWR: l.QP.MaxPost, SendSGE: l.QP.MaxGS, Inline: l.QP.Inline}, noAtomic: l.QP.Atomics == 0,
+			caps: &qp.Caps{SendWR: l.QP.MaxPost, SendSGE: l.QP.MaxGS, Inline: l.QP.Inline, Windows: true}, noAtomic: l.QP.Atomics == 0,
 		},
 		uar: page.Bytes(), rec: rec.Bytes()[:8],
 	}
 }
 
-// postAnyway posts requests of which some are none that package qp allows: the
-// invalidations, atomics of other lengths and messages of more than 2^31 bytes.
+// postAnyway posts requests of which some are none that package qp allows: atomics of
+// other lengths and messages of more than 2^31 bytes.
 func (s *sendRig) postAnyway(wrs []qp.SendWR) (int, error) {
 	var last uint32
 	var units int
 	for i := range wrs {
 		err := s.check(&wrs[i])
-		if wrs[i].Opcode == localInvalidate || wrs[i].Opcode == sendWithInvalidate {
-			probe := wrs[i]
-			probe.Opcode = qp.Send
-			err = s.check(&probe)
-		}
 		if errors.Is(err, qp.ErrAtomic) && !s.noAtomic || errors.Is(err, qp.ErrMessageTooLong) {
 			err = nil
 		}
@@ -74,8 +70,8 @@ func (s *sendRig) postAnyway(wrs []qp.SendWR) (int, error) {
 
 // allowed reports whether package qp allows the request, whatever the queue pair.
 func allowed(w *qp.SendWR) bool {
-	err := w.Check(&qp.Caps{SendSGE: 1 << 20, Inline: 1 << 20})
-	return w.Opcode != localInvalidate && !errors.Is(err, qp.ErrOpcode) && !errors.Is(err, qp.ErrAtomic) && !errors.Is(err, qp.ErrMessageTooLong)
+	err := w.Check(&qp.Caps{SendSGE: 1 << 20, Inline: 1 << 20, Windows: true})
+	return !errors.Is(err, qp.ErrOpcode) && !errors.Is(err, qp.ErrAtomic) && !errors.Is(err, qp.ErrMessageTooLong)
 }
 
 // Every vector of the send queue, byte for byte, with these exceptions:

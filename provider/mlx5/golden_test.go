@@ -54,8 +54,15 @@ type goldenWR struct {
 	Name       string       `json:"opcode"`
 	Flags      qp.SendFlags `json:"send_flags"`
 	Imm        hexBytes
-	Invalidate uint32 `json:"invalidate_rkey"`
-	RemoteAddr u64    `json:"remote_addr"`
+	Invalidate mr.RKey `json:"invalidate_rkey"`
+	Bind       *struct {
+		Window       mr.RKey `json:"mw_rkey"`
+		RKey         mr.RKey
+		LKey         mr.LKey
+		Addr, Length u64
+		Access       mr.Access
+	}
+	RemoteAddr u64 `json:"remote_addr"`
 	RKey       mr.RKey
 	CompareAdd u64 `json:"compare_add"`
 	Swap       u64
@@ -173,7 +180,14 @@ func readLines(t testing.TB, name string, line func([]byte)) {
 // request is the line's request in our terms.
 func (g *goldenWR) request() qp.SendWR {
 	w := qp.SendWR{ID: uint64(g.ID), Opcode: g.Opcode, Flags: g.Flags, RKey: g.RKey, RemoteAddr: uint64(g.RemoteAddr),
-		CompareAdd: uint64(g.CompareAdd), Swap: uint64(g.Swap), Imm: g.Invalidate}
+		CompareAdd: uint64(g.CompareAdd), Swap: uint64(g.Swap)}
+	switch b := g.Bind; {
+	case g.Opcode == qp.LocalInv, g.Opcode == qp.SendWithInv:
+		w.RKey = g.Invalidate
+	case b != nil:
+		w.RKey = b.Window
+		w.Bind = &qp.Bind{Region: b.LKey, Addr: uint64(b.Addr), Length: uint64(b.Length), Access: b.Access, RKey: b.RKey}
+	}
 	if g.Imm != nil {
 		w.Imm = binary.BigEndian.Uint32(g.Imm)
 	}

@@ -120,9 +120,6 @@ const (
 	dataInvalidLKey          = 256        // MLX5_INVALID_LKEY
 	inlineHeader             = 4          // mlx5_wqe_inl_data_seg
 	inlineFlag               = 2147483648 // MLX5_INLINE_SEG
-	umrCtrlSize              = 48         // mlx5_wqe_umr_ctrl_seg
-	umrCtrlFlags    abi.U8   = 0          // mlx5_wqe_umr_ctrl_seg.flags
-	umrCtrlMkeyMask abi.BE64 = 8          // mlx5_wqe_umr_ctrl_seg.mkey_mask
 	nextSize                 = 16         // mlx5_wqe_srq_next_seg
 	nextIndex       abi.BE16 = 2          // mlx5_wqe_srq_next_seg.next_wqe_index
 	recordRecv               = 0          // MLX5_RCV_DBR
@@ -173,4 +170,39 @@ const (
 	armSolicited          = 16777216 // MLX5_CQ_DB_REQ_NOT_SOL
 	recordConsumer        = 0        // MLX5_CQ_SET_CI
 	recordArm             = 1        // MLX5_CQ_ARM_DB
+)
+
+// A UMR request's body: struct mlx5_wqe_umr_ctrl_seg, mlx5_wqe_mkey_context_seg and
+// mlx5_wqe_umr_klm_seg (rdma-core, providers/mlx5/mlx5dv.h).
+const (
+	umrCtrlSize                   = 48        // mlx5_wqe_umr_ctrl_seg
+	umrCtrlFlags         abi.U8   = 0         // mlx5_wqe_umr_ctrl_seg.flags
+	umrCtrlKLMOctowords  abi.BE16 = 4         // mlx5_wqe_umr_ctrl_seg.klm_octowords
+	umrCtrlMkeyMask      abi.BE64 = 8         // mlx5_wqe_umr_ctrl_seg.mkey_mask
+	umrInline                     = 128       // MLX5_WQE_UMR_CTRL_FLAG_INLINE
+	umrCheckFree                  = 32        // MLX5_WQE_UMR_CTRL_FLAG_CHECK_FREE
+	umrTranslationOffset          = 16        // MLX5_WQE_UMR_CTRL_FLAG_TRNSLATION_OFFSET
+	umrCheckQPN                   = 8         // MLX5_WQE_UMR_CTRL_FLAG_CHECK_QPN
+	umrMaskLen                    = 1         // MLX5_WQE_UMR_CTRL_MKEY_MASK_LEN
+	umrMaskStartAddr              = 64        // MLX5_WQE_UMR_CTRL_MKEY_MASK_START_ADDR
+	umrMaskMkey                   = 8192      // MLX5_WQE_UMR_CTRL_MKEY_MASK_MKEY
+	umrMaskQPN                    = 16384     // MLX5_WQE_UMR_CTRL_MKEY_MASK_QPN
+	umrMaskLocalWrite             = 262144    // MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_LOCAL_WRITE
+	umrMaskRemoteRead             = 524288    // MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_READ
+	umrMaskRemoteWrite            = 1048576   // MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_REMOTE_WRITE
+	umrMaskAtomic                 = 2097152   // MLX5_WQE_UMR_CTRL_MKEY_MASK_ACCESS_ATOMIC
+	umrMaskFree                   = 536870912 // MLX5_WQE_UMR_CTRL_MKEY_MASK_FREE
+	keySize                       = 64        // mlx5_wqe_mkey_context_seg
+	keyFree              abi.U8   = 0         // mlx5_wqe_mkey_context_seg.free
+	keyAccess            abi.U8   = 2         // mlx5_wqe_mkey_context_seg.access_flags
+	keyQPNMkey           abi.BE32 = 4         // mlx5_wqe_mkey_context_seg.qpn_mkey
+	keyStartAddr         abi.BE64 = 16        // mlx5_wqe_mkey_context_seg.start_addr
+	keyLen               abi.BE64 = 24        // mlx5_wqe_mkey_context_seg.len
+	keyIsFree                     = 64        // MLX5_WQE_MKEY_CONTEXT_FREE
+	keyAtomic                     = 64        // MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_ATOMIC
+	keyRemoteWrite                = 32        // MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_WRITE
+	keyRemoteRead                 = 16        // MLX5_WQE_MKEY_CONTEXT_ACCESS_FLAGS_REMOTE_READ
+	klmByteCount         abi.BE32 = 0         // mlx5_wqe_umr_klm_seg.byte_count
+	klmMkey              abi.BE32 = 4         // mlx5_wqe_umr_klm_seg.mkey
+	klmAddress           abi.BE64 = 8         // mlx5_wqe_umr_klm_seg.address
 )

@@ -21,15 +21,19 @@ type sendQueue struct {
 
 // post posts requests with one doorbell and says how many were taken.
 func (s *sendQueue) post(wrs []qp.SendWR) (n int, err error) {
-	room := uint32(s.caps.SendWR) - (s.head - s.book.completed())
+	room := int(uint32(s.caps.SendWR) - (s.head - s.book.completed()))
 	var last uint32
 	var units int
 	for n < len(wrs) {
+		if k := s.putPlain(wrs[n:min(len(wrs), room)], &last, &units); k > 0 {
+			n += k
+			continue
+		}
 		w := &wrs[n]
 		if err = s.check(w); err != nil {
 			break
 		}
-		if uint32(n) >= room {
+		if n >= room {
 			err = qp.ErrQueueFull
 			break
 		}
@@ -54,6 +58,9 @@ func (s *sendQueue) check(w *qp.SendWR) error {
 	if s.noAtomic && w.Opcode.IsAtomic() {
 		return qp.ErrOpcode
 	}
+	if w.Opcode == qp.BindMW && w.Bind.Length > maxBind {
+		return qp.ErrBind
+	}
 	if w.Length() > s.max {
 		return qp.ErrMessageTooLong
 	}
@@ -63,8 +70,11 @@ func (s *sendQueue) check(w *qp.SendWR) error {
 // enter notes a request that was put, for its completion.
 func (s *sendQueue) enter(w *qp.SendWR, block uint32, units int) {
 	note := uint32(0)
-	if w.Opcode == localInvalidate {
+	switch w.Opcode {
+	case qp.LocalInv:
 		note = uint32(cq.LocalInvalidate)
+	case qp.BindMW:
+		note = uint32(cq.BindMW)
 	}
 	s.book.enter(block, w.ID, s.head, note)
 	s.blocks += uint32(units+3) / 4

@@ -30,43 +30,49 @@ type register struct {
 	shared bool       // several queue pairs may ring it
 	mu     sync.Mutex // held if shared
 	buffer int        // 0 or size: the buffer to use
+	words  [2]*uint64 // the doorbells of the buffers
 }
 
-// ring rings for requests that were put into s and whose number of blocks is in
+// newRegister gives the register at an offset of a page.
+func newRegister(page *uarPage, off, size int) *register {
+	return &register{page: page, off: off, size: size, words: [2]*uint64{page.m.Uint64(off), page.m.Uint64(off + size)}}
+}
+
+// ring rings for requests that were put into s and whose number of blocks is for
 // the doorbell record's word: n of them, of which the last begins at a block and
 // has a length in 16-byte units. It does not lock unless the register is shared.
 func (r *register) ring(s *sendRing, record *uint32, posted uint32, n int, last uint32, units int, inline bool) {
-	mmio.WriteBarrier()
-	mmio.StoreBE32(record, posted&0xffff)
 	if r.shared {
-		r.ringShared(s, n, last, units, inline)
+		r.ringShared(s, record, posted, n, last, units, inline)
 		return
 	}
-	mmio.FlushWriteCombining()
-	r.store(s, n, last, units, inline)
+	r.store(s, record, posted, n, last, units, inline)
 }
 
-func (r *register) ringShared(s *sendRing, n int, last uint32, units int, inline bool) {
+func (r *register) ringShared(s *sendRing, record *uint32, posted uint32, n int, last uint32, units int, inline bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	mmio.FlushWriteCombining()
-	r.store(s, n, last, units, inline)
+	r.store(s, record, posted, n, last, units, inline)
 }
 
-// store does the store to the register and pushes it out.
-func (r *register) store(s *sendRing, n int, last uint32, units int, inline bool) {
-	at := r.off + r.buffer
+// store does the stores to record and register, and pushes the second out.
+func (r *register) store(s *sendRing, record *uint32, posted uint32, n int, last uint32, units int, inline bool) {
+	at, from, to := r.off+r.buffer, int(last&s.mask)<<blockShift, r.words[0]
+	if r.buffer != 0 {
+		to = r.words[1]
+	}
+	posted = mmio.BE32(posted & 0xffff)
 	length := 8
 	if n == 1 && r.copies(units, inline) {
 		length = roundUp(units*16, blockSize)
-		for i := 0; i < length; i += blockSize {
-			mmio.StoreBlock(r.page.m.Uint64(at+i), s.b[int(last&s.mask)<<blockShift:])
-			last++
+		first := min(length, len(s.b)-from)
+		mmio.DoorbellBlocks(record, posted, to, s.b[from:from+first])
+		if first < length { // on from the ring's start
+			mmio.DoorbellBlocks(record, posted, r.page.m.Uint64(at+first), s.b[:length-first])
 		}
 	} else {
-		mmio.Store64(r.page.m.Uint64(at), binary.NativeEndian.Uint64(s.b[int(last&s.mask)<<blockShift:]))
+		mmio.Doorbell(record, posted, to, binary.NativeEndian.Uint64(s.b[from:]))
 	}
-	mmio.FlushWriteCombining()
 	r.buffer ^= r.size
 	if o := r.page.observer; o != nil {
 		o.Rung(r.page.offset, at, length)
@@ -88,13 +94,12 @@ type uarPage struct {
 	mu       sync.Mutex // one arm at a time
 }
 
-// arm stores to the page's register for completion queues.
-func (p *uarPage) arm(v uint64) {
+// arm stores to a doorbell record's word, then to the page's register for completion
+// queues.
+func (p *uarPage) arm(record *uint32, word uint32, v uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	mmio.FlushWriteCombining()
-	mmio.StoreBE64(p.m.Uint64(armRegister), v)
-	mmio.FlushWriteCombining()
+	mmio.Doorbell(record, mmio.BE32(word), p.m.Uint64(armRegister), mmio.BE64(v))
 	if p.observer != nil {
 		p.observer.Rung(p.offset, armRegister, 8)
 	}

@@ -6,31 +6,26 @@ import (
 	"github.com/byteexpress/byteexpress/qp"
 )
 
-// The opcodes of enum ibv_wr_opcode that package qp does not have. They are encoded
-// as rdma-core does, but PostSend's check refuses them.
-const (
-	localInvalidate    qp.Opcode = 7
-	sendWithInvalidate qp.Opcode = 9
-)
-
 // operation says how a request of an opcode is built.
 type operation struct {
 	code   uint8 // of the control segment
 	remote bool  // a remote address segment follows
 	atomic bool  // and an atomic segment
 	imm    bool  // SendWR.Imm goes along
+	key    bool  // SendWR.RKey goes along in the immediate's place
 }
 
 var operations = [16]operation{
-	qp.Write:           {code: opcodeWrite, remote: true},
-	qp.WriteWithImm:    {code: opcodeWriteImm, remote: true, imm: true},
-	qp.Send:            {code: opcodeSend},
-	qp.SendWithImm:     {code: opcodeSendImm, imm: true},
-	qp.Read:            {code: opcodeRead, remote: true},
-	qp.CompareSwap:     {code: opcodeCompareSwap, remote: true, atomic: true},
-	qp.FetchAdd:        {code: opcodeFetchAdd, remote: true, atomic: true},
-	localInvalidate:    {code: opcodeUMR, imm: true},
-	sendWithInvalidate: {code: opcodeSendInvalidate, imm: true},
+	qp.Write:        {code: opcodeWrite, remote: true},
+	qp.WriteWithImm: {code: opcodeWriteImm, remote: true, imm: true},
+	qp.Send:         {code: opcodeSend},
+	qp.SendWithImm:  {code: opcodeSendImm, imm: true},
+	qp.Read:         {code: opcodeRead, remote: true},
+	qp.CompareSwap:  {code: opcodeCompareSwap, remote: true, atomic: true},
+	qp.FetchAdd:     {code: opcodeFetchAdd, remote: true, atomic: true},
+	qp.LocalInv:     {code: opcodeUMR, key: true},
+	qp.BindMW:       {code: opcodeUMR, key: true},
+	qp.SendWithInv:  {code: opcodeSendInvalidate, key: true},
 }
 
 // flagBits are the bits of the control segment by send flags, inline left out.
@@ -55,30 +50,34 @@ type sendRing struct {
 // more. The caller made sure that it fits.
 func (s *sendRing) put(block uint32, w *qp.SendWR) (units int) {
 	at := int(block&s.mask) << blockShift
-	head := s.b[at : at+blockSize : at+blockSize]
+	head := (*[blockSize]byte)(s.b[at:])
 	op := &operations[w.Opcode&15]
 	off := ctrlSize
 	if op.remote {
-		r := head[off : off+raddrSize]
-		raddrAddr.Put(r, w.RemoteAddr)
-		raddrRKey.Put(r, uint32(w.RKey))
-		raddrReserved.Put(r, 0)
+		binary.BigEndian.PutUint64(head[16:24], w.RemoteAddr)
+		binary.BigEndian.PutUint64(head[24:32], uint64(w.RKey)<<32)
 		off += raddrSize
 		if op.atomic {
-			putAtomic(head[off:off+atomicSize], w)
+			putAtomic(head[32:48], w)
 			off += atomicSize
 		}
 	}
 	fence := s.fence
 	s.fence = 0
 	switch {
-	case w.Opcode == localInvalidate:
-		off += s.putInvalidate(at)
+	case op.code == opcodeUMR:
+		off += s.putUMR(at, w)
 		s.fence = ctrlSmallFence
 	case w.Flags&qp.Inline != 0:
 		if len(w.Inline) > 0 {
 			off += s.putInline(at+off, w.Inline)
 		}
+	case len(w.SGEs) == 1 && off < 48 && w.SGEs[0].Length != 0: // most often
+		g := &w.SGEs[0]
+		d := head[off&48:]
+		binary.BigEndian.PutUint64(d[:8], uint64(g.Length)<<32|uint64(g.LKey))
+		binary.BigEndian.PutUint64(d[8:16], g.Addr)
+		off += dataSize
 	default:
 		off += s.putData(at+off, w.SGEs)
 	}
@@ -88,13 +87,15 @@ func (s *sendRing) put(block uint32, w *qp.SendWR) (units int) {
 		bits |= fence
 	}
 	imm := uint32(0)
-	if op.imm {
+	switch {
+	case op.imm:
 		imm = w.Imm
+	case op.key:
+		imm = uint32(w.RKey)
 	}
-	ctrlOpmodIdxOpcode.Put(head, block&0xffff<<8|uint32(op.code))
-	ctrlQPNDS.Put(head, s.qpn<<8|uint32(units))
-	binary.BigEndian.PutUint32(head[8:], uint32(bits)) // signature, stream channel, fm_ce_se
-	ctrlImm.Put(head, imm)
+	// opmod_idx_opcode and qpn_ds; signature, stream channel, fm_ce_se and imm.
+	binary.BigEndian.PutUint64(head[:8], uint64(block&0xffff<<8|uint32(op.code))<<32|uint64(s.qpn<<8|uint32(units)))
+	binary.BigEndian.PutUint64(head[8:16], uint64(bits)<<32|uint64(imm))
 	return units
 }
 
@@ -141,19 +142,4 @@ func (s *sendRing) putInline(at int, p []byte) int {
 		copy(s.b, p[k:])
 	}
 	return roundUp(inlineHeader+len(p), 16)
-}
-
-// putInvalidate writes the body of a local invalidation: a UMR that frees the key
-// (inline, checked to be in use: flags 0x98; mask of the state and key number bits)
-// and the key's context, of which the NIC reads the status byte, free, and the
-// queue pair number, any.
-func (s *sendRing) putInvalidate(at int) int {
-	u := s.b[at+ctrlSize : at+blockSize]
-	clear(u)
-	umrCtrlFlags.Put(u, 0x98)
-	umrCtrlMkeyMask.Put(u, 0x20006000)
-	next := (at + blockSize) & (len(s.b) - 1)
-	s.b[next] = 0x40
-	binary.BigEndian.PutUint32(s.b[next+4:], 0xffffff00)
-	return umrCtrlSize + 64
 }

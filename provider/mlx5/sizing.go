@@ -11,7 +11,7 @@ import (
 // sendOverhead is the part of a reliable connection's send request that is always
 // reserved, as rdma-core does: the control segment and the longest request without
 // payload, an invalidation (UMR control, key context and one KLM segment).
-const sendOverhead = ctrlSize + umrCtrlSize + 64 + 64
+const sendOverhead = ctrlSize + umrCtrlSize + keySize + blockSize
 
 // limits are what the kernel says about queues when a context is opened.
 type limits struct {

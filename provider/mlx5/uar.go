@@ -47,7 +47,8 @@ func (u *uars) open() error {
 			return err
 		}
 		u.cq = page
-		u.common = &register{page: page, off: firstRegister, shared: true}
+		u.common = newRegister(page, firstRegister, 0)
+		u.common.shared = true
 		return nil
 	}
 	u.given = map[uint32]*register{}
@@ -105,7 +106,9 @@ func (u *uars) take() *register {
 			return u.common // slower, and enough
 		}
 		for i := range contextRespBFRegsPerUAR {
-			u.free = append(u.free, &register{page: p, off: firstRegister + i*u.c.answer.bfRegSize, size: u.c.answer.bfRegSize / 2, mode: u.c.settings.BlueFlame})
+			r := newRegister(p, firstRegister+i*u.c.answer.bfRegSize, u.c.answer.bfRegSize/2)
+			r.mode = u.c.settings.BlueFlame
+			u.free = append(u.free, r)
 		}
 	}
 	n := len(u.free) - 1
@@ -142,10 +145,12 @@ func (u *uars) chosen(index uint32) (*register, error) {
 	if page >= len(u.pages) || off+a.bfRegSize > len(u.pages[page].m.Bytes()) {
 		return nil, u.c.Fail("create queue pair", "", fmt.Errorf("the driver chose doorbell register %d, beyond those of this context", index), "")
 	}
-	r := &register{page: u.pages[page], off: off, size: a.bfRegSize / 2, mode: u.c.settings.BlueFlame, shared: true}
+	size := a.bfRegSize / 2
 	if index == 0 {
-		r.size = 0
+		size = 0
 	}
+	r := newRegister(u.pages[page], off, size)
+	r.mode, r.shared = u.c.settings.BlueFlame, true
 	u.given[index] = r
 	return r, nil
 }

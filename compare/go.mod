@@ -1,0 +1,3 @@
+module github.com/byteexpress/byteexpress/compare
+
+go 1.26
