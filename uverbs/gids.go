@@ -5,6 +5,7 @@ package uverbs
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,7 @@ func (c *Context) queryGIDTable(port int) ([]verbs.GIDEntry, error) {
 		}
 		room += p.GIDs
 	}
+	room = min(room, math.MaxUint16/gidEntrySize) // an attribute's length has 16 bits; empty entries are not answered
 	r, err := c.begin(mQueryGIDTable, room*gidEntrySize+8)
 	if err != nil {
 		return nil, err

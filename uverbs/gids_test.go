@@ -28,6 +28,28 @@ func TestSysfsGIDs(t *testing.T) {
 	}
 }
 
+// The kernel answers for all ports at once, whose tables may differ in length, and
+// no attribute can be longer than 65535 bytes.
+func TestRoomForGIDs(t *testing.T) {
+	k := newFake(t)
+	c := k.open()
+	for n, want := range map[int]int{1: 1025, 2: 2047, 3: 2047} {
+		c.dev.Ports, k.calls = n, nil
+		if _, err := c.GIDTable(1); err != nil {
+			t.Fatal(err)
+		}
+		asked := 0
+		for i := range k.calls {
+			if k.calls[i].Attr("PORT_NUM") != nil {
+				asked++
+			}
+		}
+		if room := len(k.last().Attr("RESP_ENTRIES").Bytes) / gidEntrySize; asked != n || room != want {
+			t.Errorf("%d ports: asked %d, room for %d entries, want %d", n, asked, room, want)
+		}
+	}
+}
+
 // C03: of 8 GIDs those at 5 and 7 are of other containers' interfaces, and that of 3
 // does not tell its interface.
 func TestGIDsOfAnotherContainer(t *testing.T) {

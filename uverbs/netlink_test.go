@@ -151,6 +151,7 @@ func TestNetlinkSplit(t *testing.T) {
 
 func FuzzNetlink(f *testing.F) {
 	f.Add(nlRequest(nlGet, 0, nlAttr(nlAttrDevName, []byte("rxe0\x00")), nlAttr(nlAttrDevIndex, []byte{1, 0, 0, 0})))
+	f.Add(nlRequest(nlGetChardev, 0, nlAttr(nlAttrChardevName, []byte("uverbs0\x00")), nlAttr(nlAttrChardev, binary.NativeEndian.AppendUint64(nil, 0xe7c0))))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		msgs, _, _ := nlSplit(b)
@@ -158,6 +159,9 @@ func FuzzNetlink(f *testing.F) {
 			attrs, err := nlAttrs(m)
 			if err != nil {
 				continue
+			}
+			if c := nlChardev(attrs); c.major > 0xfff || c.minor > 0xfffff {
+				t.Fatalf("device number %d:%d", c.major, c.minor)
 			}
 			for typ, v := range attrs { // what was read can be written and read again
 				again, err := nlAttrs(nlRequest(0, 0, nlAttr(typ, v)))
