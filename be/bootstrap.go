@@ -16,7 +16,7 @@ import (
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// bootstrap brings one engine up over a TCP connection. One goroutine runs it.
+// bootstrap brings one engine up over a line to the peer. One goroutine runs it.
 type bootstrap struct {
 	n       *Node
 	attempt attempt
@@ -49,7 +49,7 @@ func (b *bootstrap) prepare(listener uint32) error {
 	n := b.n
 	b.enter("prepare the queue pair")
 	var err error
-	if b.path, err = findPath(n.ctx, &n.cfg); err != nil {
+	if b.path, err = findPath(n.ctx, &n.cfg, gidOf(b.attempt.line)); err != nil {
 		return b.fail(err)
 	}
 	if !n.takeEntries() {
@@ -104,7 +104,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 	if err := p.ToInit(b.q); err != nil {
 		return b.fail(err)
 	}
-	c := &conn{n: n, w: n.worker, tcp: b.attempt.tcp, peer: b.their.Incarnation, addr: b.addr, limit: a.message, born: time.Now()}
+	c := &conn{n: n, w: n.worker, line: b.attempt.line, peer: b.their.Incarnation, addr: b.addr, limit: a.message, born: time.Now()}
 	if dialer {
 		c.dialed = b.addr
 	}
@@ -165,12 +165,12 @@ func (b *bootstrap) swapReady(dialer bool) error {
 	}
 	say := func() error {
 		b.enter("say ready")
-		return b.fail(writeFrame(b.attempt.tcp, b.n.cfg.StepTimeout, ready{Incarnation: b.n.id, Peer: b.their.Incarnation}))
+		return b.fail(writeFrame(b.attempt.line, b.n.cfg.StepTimeout, ready{Incarnation: b.n.id, Peer: b.their.Incarnation}))
 	}
 	hear := func() error {
 		b.enter("wait for the peer's ready")
 		var r ready
-		if err := readFrame(b.attempt.tcp, b.n.cfg.StepTimeout, &r); err != nil {
+		if err := readFrame(b.attempt.line, b.n.cfg.StepTimeout, &r); err != nil {
 			return b.fail(err)
 		}
 		if r.Error != "" {
@@ -196,8 +196,8 @@ func (b *bootstrap) swapReady(dialer bool) error {
 			return err
 		}
 	}
-	b.attempt.tcp.SetDeadline(noDeadline)
-	if t, ok := b.attempt.tcp.(*net.TCPConn); ok {
+	b.attempt.line.SetDeadline(noDeadline)
+	if t, ok := b.attempt.line.(*net.TCPConn); ok {
 		t.SetNoDelay(true)
 	}
 	b.n.wg.Add(1)
@@ -223,9 +223,9 @@ func (b *bootstrap) start() error {
 // still listens.
 func (b *bootstrap) undo(err error) {
 	if b.greeted && !errors.Is(err, errExists) {
-		writeFrame(b.attempt.tcp, b.n.cfg.StepTimeout, ready{Incarnation: b.n.id, Peer: b.their.Incarnation, Error: err.Error()})
+		writeFrame(b.attempt.line, b.n.cfg.StepTimeout, ready{Incarnation: b.n.id, Peer: b.their.Incarnation, Error: err.Error()})
 	}
-	b.attempt.tcp.Close()
+	b.attempt.line.Close()
 	if b.q != nil {
 		b.q.Close()
 		b.q = nil

@@ -42,6 +42,10 @@ const (
 // 0 is a default too: the Default constant of that name, unless the field says
 // otherwise. It is copied by [NewNode].
 type Config struct {
+	// Bootstrap carries what two nodes say before their engine is up, and then tells
+	// whether the peer lives; nil: [TCP]. Both nodes need the same kind.
+	Bootstrap Bootstrap
+
 	Port     int  // physical port of the device, counted from 1; 0: the best, see verbs.RankPorts
 	GIDIndex *int // index in the port's GID table; nil: the best one, RoCE v2 with IPv4 first
 
@@ -102,6 +106,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if _, known := qp.MTUOf(c.MTU.Bytes()); c.MTU != 0 && !known {
 		return c, fmt.Errorf("be: config: MTU is %d, must be one of qp.MTU256 to qp.MTU4096, or 0 for the port's", c.MTU)
+	}
+	if c.Bootstrap == nil {
+		c.Bootstrap = TCP{}
 	}
 	gid := 0
 	if c.GIDIndex != nil {

@@ -16,13 +16,13 @@ import (
 // lastWords bounds the write that tells a peer why its engine failed.
 const lastWords = 10 * time.Millisecond
 
-// conn is an engine with its liveness line: the TCP connection of the bootstrap.
+// conn is an engine with its liveness line: the connection of the bootstrap.
 // It is the engine's handler, on the worker's goroutine.
 type conn struct {
 	n     *Node
 	w     *worker
 	e     *core.Engine
-	tcp   net.Conn
+	line  net.Conn
 	peer  incarnation
 	addr  string // of the peer, for errors
 	limit int    // bytes a message
@@ -41,7 +41,7 @@ type conn struct {
 func (c *conn) watch() {
 	defer c.n.wg.Done()
 	var last ready
-	err := readFrame(c.tcp, 0, &last)
+	err := readFrame(c.line, 0, &last)
 	switch {
 	case err == nil:
 		err = fmt.Errorf("%w: its side of the engine failed: %s", ErrPeerLost, last.Error)
@@ -112,13 +112,18 @@ func (c *conn) Closed(cs *core.Socket, err error) {
 // a new one, and lets the peer know by the end of the liveness line.
 func (c *conn) Failed(_ *core.Engine, cause error) {
 	c.dead.Store(true)
-	if !errors.Is(cause, ErrClosed) && !errors.Is(cause, ErrPeerClosed) {
+	failed := !errors.Is(cause, ErrClosed) && !errors.Is(cause, ErrPeerClosed)
+	if failed {
 		c.n.noteFailure(c)
-		// A few bytes into an idle connection: it does not block.
-		writeFrame(c.tcp, lastWords, ready{Incarnation: c.n.id, Peer: c.peer, Error: cause.Error()})
 	}
 	c.n.forget(c)
-	c.tcp.Close()
+	// Not on the worker's time: a line may have more to end than a descriptor.
+	c.n.wg.Go(func() {
+		if failed {
+			writeFrame(c.line, lastWords, ready{Incarnation: c.n.id, Peer: c.peer, Error: cause.Error()})
+		}
+		c.line.Close()
+	})
 }
 
 // Down ends the connection.

@@ -3,7 +3,6 @@ package be
 import (
 	"context"
 	"fmt"
-	"net"
 	"time"
 
 	"github.com/pkg/errors"
@@ -127,12 +126,12 @@ func (n *Node) connect(ctx context.Context, addr string, b *bootstrap) (r route,
 	b.q, b.conn, b.attempt, b.their, b.greeted = nil, nil, attempt{}, hello{}, false
 	b.enter("connect")
 	dialCtx, cancel := context.WithTimeout(ctx, n.cfg.StepTimeout)
-	b.attempt.tcp, err = new(net.Dialer).DialContext(dialCtx, "tcp", addr)
+	b.attempt.line, err = n.cfg.Bootstrap.Dial(dialCtx, addr)
 	cancel()
 	if err != nil {
 		return r, b.fail(err)
 	}
-	defer context.AfterFunc(n.life, func() { b.attempt.tcp.Close() })()
+	defer context.AfterFunc(n.life, func() { b.attempt.line.Close() })()
 	if err = b.prepare(0); err == nil {
 		err = b.greet()
 	}
@@ -165,11 +164,11 @@ func (n *Node) aborted(a *attempt) bool {
 // greet exchanges hellos as the dialer.
 func (b *bootstrap) greet() error {
 	b.enter("send our hello")
-	if err := writeFrame(b.attempt.tcp, b.n.cfg.StepTimeout, &b.own); err != nil {
+	if err := writeFrame(b.attempt.line, b.n.cfg.StepTimeout, &b.own); err != nil {
 		return b.fail(err)
 	}
 	b.enter("read the peer's hello")
-	if err := readFrame(b.attempt.tcp, b.n.cfg.StepTimeout, &b.their); err != nil {
+	if err := readFrame(b.attempt.line, b.n.cfg.StepTimeout, &b.their); err != nil {
 		return b.fail(err)
 	}
 	if err := b.their.checkVersion(); err != nil {

@@ -21,7 +21,7 @@ const (
 type Listener struct {
 	n    *Node
 	id   uint32
-	tcp  net.Listener
+	line net.Listener
 	done chan struct{}
 	slot chan struct{} // one token a client in the bootstrap
 
@@ -30,14 +30,14 @@ type Listener struct {
 	sockets chan *Socket
 }
 
-// Listen starts to take peers at a TCP address, as "127.0.0.1:0". Clients that
+// Listen starts to take peers at an address of Config.Bootstrap, as "127.0.0.1:0". Clients that
 // misbehave are dropped; the listener goes on.
 func (n *Node) Listen(addr string) (*Listener, error) {
-	t, err := net.Listen("tcp", addr)
+	t, err := n.cfg.Bootstrap.Listen(addr)
 	if err != nil {
 		return nil, errors.Wrapf(err, "be: listen on %s: choose another port, or 0 for any", addr)
 	}
-	l := &Listener{n: n, tcp: t, done: make(chan struct{}), slot: make(chan struct{}, maxGreeting), sockets: make(chan *Socket, acceptBacklog)}
+	l := &Listener{n: n, line: t, done: make(chan struct{}), slot: make(chan struct{}, maxGreeting), sockets: make(chan *Socket, acceptBacklog)}
 	n.mu.Lock()
 	if n.closing {
 		n.mu.Unlock()
@@ -53,8 +53,8 @@ func (n *Node) Listen(addr string) (*Listener, error) {
 	return l, nil
 }
 
-// Addr is the TCP address that peers dial.
-func (l *Listener) Addr() net.Addr { return l.tcp.Addr() }
+// Addr is the address that peers dial.
+func (l *Listener) Addr() net.Addr { return l.line.Addr() }
 
 // Accept waits for the next socket. ErrClosed after Close.
 func (l *Listener) Accept(ctx context.Context) (*Socket, error) {
@@ -86,7 +86,7 @@ func (l *Listener) Close() error {
 	l.n.mu.Lock()
 	delete(l.n.listeners, l.id)
 	l.n.mu.Unlock()
-	err := l.tcp.Close()
+	err := l.line.Close()
 	close(l.done)
 	for {
 		select {
@@ -113,11 +113,11 @@ func (l *Listener) offer(s *Socket) bool {
 	}
 }
 
-// serve accepts TCP connections until Close.
+// serve accepts connections until Close.
 func (l *Listener) serve() {
 	defer l.n.wg.Done()
 	for {
-		c, err := l.tcp.Accept()
+		c, err := l.line.Accept()
 		if err != nil {
 			select {
 			case <-l.done:
@@ -145,7 +145,7 @@ func (l *Listener) greet(c net.Conn) {
 	n := l.n
 	defer n.wg.Done()
 	defer func() { <-l.slot }()
-	b := &bootstrap{n: n, attempt: attempt{tcp: c}, addr: c.RemoteAddr().String()}
+	b := &bootstrap{n: n, attempt: attempt{line: c}, addr: c.RemoteAddr().String()}
 	defer context.AfterFunc(n.life, func() { c.Close() })()
 	if err := l.bootstrap(b); err != nil {
 		n.badClients.Add(1)
@@ -156,13 +156,13 @@ func (l *Listener) greet(c net.Conn) {
 func (l *Listener) bootstrap(b *bootstrap) error {
 	n := b.n
 	b.enter("read the client's hello")
-	if err := readFrame(b.attempt.tcp, n.cfg.StepTimeout, &b.their); err != nil {
+	if err := readFrame(b.attempt.line, n.cfg.StepTimeout, &b.their); err != nil {
 		return b.fail(err)
 	}
 	refuse := func(code string, err error) error {
 		h := n.hello(l.id)
 		h.Refused = &refusal{Code: code, Text: err.Error()}
-		writeFrame(b.attempt.tcp, n.cfg.StepTimeout, &h)
+		writeFrame(b.attempt.line, n.cfg.StepTimeout, &h)
 		return fmt.Errorf("%w: %w", errSaid, err)
 	}
 	if err := b.their.checkVersion(); err != nil {
@@ -186,7 +186,7 @@ func (l *Listener) bootstrap(b *bootstrap) error {
 	}
 	if err == nil {
 		b.enter("send our hello")
-		err = b.fail(writeFrame(b.attempt.tcp, n.cfg.StepTimeout, &b.own))
+		err = b.fail(writeFrame(b.attempt.line, n.cfg.StepTimeout, &b.own))
 	}
 	if err == nil && !n.answered(&b.attempt) {
 		err = errExists

@@ -16,7 +16,7 @@ type peer struct {
 
 // attempt is a bootstrap in progress.
 type attempt struct {
-	tcp       net.Conn
+	line      net.Conn
 	committed bool // it can no longer be given up for the other direction
 	aborted   bool
 	owed      bool // the peer waits for our hello, or for the refusal
@@ -28,7 +28,7 @@ type attempt struct {
 func (a *attempt) abort() {
 	a.aborted = true
 	if !a.owed {
-		a.tcp.Close()
+		a.line.Close()
 	}
 }
 

@@ -14,8 +14,9 @@ type path struct {
 }
 
 // findPath asks for the port's present state and the GID to use. It is asked
-// anew for each engine: both change while a node lives.
-func findPath(ctx verbs.Context, cfg *Config) (path, error) {
+// anew for each engine: both change while a node lives. wanted is the GID that the
+// bootstrap's line goes by, zero if it does not tell.
+func findPath(ctx verbs.Context, cfg *Config, wanted verbs.GID) (path, error) {
 	var p path
 	var err error
 	if p.port, err = ctx.Port(cfg.Port); err != nil {
@@ -36,7 +37,11 @@ func findPath(ctx verbs.Context, cfg *Config) (path, error) {
 		p.gid = gids[i]
 		return p, nil
 	}
-	if ranked := verbs.RankGIDs(gids); len(ranked) > 0 {
+	ranked := verbs.RankGIDs(gids)
+	if i := slices.IndexFunc(ranked, func(g verbs.GIDEntry) bool { return g.GID == wanted }); i > 0 {
+		ranked = ranked[i:]
+	}
+	if len(ranked) > 0 {
 		p.gid = ranked[0]
 	} else if p.port.LinkLayer != verbs.LinkInfiniBand {
 		return p, fmt.Errorf("%s: port %d has no GID: give its network interface an address", ctx.Info().Name, cfg.Port)
