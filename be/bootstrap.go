@@ -99,6 +99,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 		DestNum: qp.Num(b.their.QPNum), RecvPSN: qp.PSN(b.their.PSN), DGID: b.their.GID, LID: b.their.LID,
 		Global: b.path.port.LinkLayer != verbs.LinkInfiniBand, MTU: a.mtu, MaxReads: uint8(a.reads), MaxDestReads: uint8(a.reads),
 		AckTimeout: n.cfg.AckTimeout, RetryCount: uint8(n.cfg.RetryCount), TrafficClass: n.cfg.TrafficClass, SL: n.cfg.ServiceLevel,
+		RNRTimer: n.cfg.RNRTimer, HopLimit: uint8(n.cfg.HopLimit), FlowLabel: n.cfg.FlowLabel,
 	}
 	b.enter("bring the queue pair up")
 	if err := p.ToInit(b.q); err != nil {

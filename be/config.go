@@ -66,6 +66,9 @@ type Config struct {
 	MTU          qp.MTU        // path MTU at most; 0: the port's active MTU
 	AckTimeout   qp.AckTimeout // 0: qp.DefaultAckTimeout
 	RetryCount   int           // 0: qp.DefaultRetryCount
+	RNRTimer     qp.RNRTimer   // 0: qp.DefaultRNRTimer
+	HopLimit     int           // routers that packets may pass; 0: qp.DefaultHopLimit
+	FlowLabel    uint32        // 20 bits; on RoCE v2 it spreads engines over paths
 	TrafficClass uint8         // on RoCE v2: DSCP << 2 | ECN
 	ServiceLevel uint8
 
@@ -93,6 +96,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"MaxSockets", &c.MaxSockets, DefaultMaxSockets, 1, 1 << 24},
 		{"CQEntries", &c.CQEntries, DefaultCQEntries, 1, 1 << 24},
 		{"RetryCount", &c.RetryCount, qp.DefaultRetryCount, 1, 7},
+		{"HopLimit", &c.HopLimit, qp.DefaultHopLimit, 1, 255},
 	} {
 		if *f.v == 0 {
 			*f.v = f.def
@@ -119,6 +123,7 @@ func (c Config) withDefaults() (Config, error) {
 		v, max int64
 	}{
 		{"GIDIndex", int64(gid), 255}, {"AckTimeout", int64(c.AckTimeout), 31}, {"ServiceLevel", int64(c.ServiceLevel), 7},
+		{"RNRTimer", int64(c.RNRTimer), 31}, {"FlowLabel", int64(c.FlowLabel), 1<<20 - 1},
 		{"RecvQuotaBytes", c.RecvQuotaBytes, math.MaxInt64}, {"SocketQuotaBytes", int64(c.SocketQuotaBytes), math.MaxInt64},
 		{"PoolBytes", c.PoolBytes, math.MaxInt64},
 	} {

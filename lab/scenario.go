@@ -40,7 +40,7 @@ var scenarios = append([]scenario{
 	{"bebench msg bw, 16 sockets", bebench(18623, "-n 100 -s 100000 --sockets 16 -b", "msg", "bw")},
 	{"bebench ps inference", bebench(18624, "-n 200", "ps")},
 	{"bebench ps training", bebench(18625, "-n 200 --workload training", "ps")},
-}, againstPerftest()...)
+}, slices.Concat(againstPerftest(), byAddress())...)
 
 // bebench is a server for one test and its client, which verifies all data.
 func bebench(port int, flags string, command ...string) []plan.Proc {

@@ -11,6 +11,7 @@ import (
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/verbtest"
 	"github.com/byteexpress/byteexpress/provider"
 	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/uverbs/rdmacm"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -53,15 +54,45 @@ func choose(name string) (*chosen, error) {
 // describe opens the device, checks what the flags choose of it, and says what that
 // is.
 func (c *chosen) describe(f *deviceFlags) (*report.Device, error) {
+	if f.cm {
+		if err := c.checkCM(); err != nil {
+			return nil, errors.WithMessage(err, "-R")
+		}
+	}
 	p := verbtest.Params{Port: f.port, GIDIndex: f.gid, MTUBytes: f.mtu}
 	d, err := verbtest.Describe(c.dev, &p)
+	if f.cm {
+		d.GID = "" // the server's address chooses it
+	}
 	return &d, err
+}
+
+// gidLine says for people which GID is ours.
+func (f *deviceFlags) gidLine(d *report.Device) string {
+	if f.cm {
+		return "that of the address, by rdma_cm"
+	}
+	return d.GID
+}
+
+// checkCM tells whether the device's connections can be made by the connection manager
+// of this kernel.
+func (c *chosen) checkCM() error {
+	if c.sim() {
+		return &verbs.UnsupportedError{Feature: "rdma_cm", Missing: c.name + ", a simulator inside one process"}
+	}
+	ch, err := rdmacm.Open()
+	if err != nil {
+		return err
+	}
+	return ch.Close()
 }
 
 // nodeConfig is how ByteExpress nodes use the device.
 func (f *deviceFlags) nodeConfig() be.Config {
 	mtu, _ := qp.MTUOf(f.mtu)
-	cfg := be.Config{Port: f.port, MTU: mtu, AckTimeout: qp.AckTimeout(f.ack), TrafficClass: uint8(f.tclass), ServiceLevel: uint8(f.sl)}
+	cfg := be.Config{Port: f.port, MTU: mtu, AckTimeout: qp.AckTimeout(f.ack), TrafficClass: uint8(f.tclass), ServiceLevel: uint8(f.sl),
+		RetryCount: f.retry, RNRTimer: qp.RNRTimer(f.rnr), HopLimit: f.hops, FlowLabel: uint32(f.label)}
 	if f.gid >= 0 {
 		cfg.GIDIndex = &f.gid
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/qp"
 )
 
 // deviceFlags choose the device and how to connect from it; letters and meanings
@@ -22,6 +23,11 @@ type deviceFlags struct {
 	ack    int
 	sl     int
 	tclass int
+	retry  int
+	rnr    int
+	hops   int
+	label  int
+	cm     bool
 }
 
 func (d *deviceFlags) add(fs *pflag.FlagSet) {
@@ -32,13 +38,32 @@ func (d *deviceFlags) add(fs *pflag.FlagSet) {
 	fs.IntVarP(&d.ack, "qp-timeout", "u", 14, "acknowledgement timeout: 4.096 us * 2^n, 1 to 31")
 	fs.IntVarP(&d.sl, "sl", "S", 0, "service level, 0 to 7")
 	fs.IntVar(&d.tclass, "tclass", 0, "traffic class, 0 to 255: DSCP * 4 on RoCE v2")
+	fs.IntVar(&d.label, "flow-label", 0, "flow label, 0 to 1048575: spreads RoCE v2 over paths")
+	fs.IntVar(&d.hops, "hop-limit", qp.DefaultHopLimit, "routers that packets may pass, 1 to 255")
+	fs.IntVar(&d.retry, "retry", qp.DefaultRetryCount, "tries more when no acknowledgement comes, 1 to 7")
+	fs.IntVar(&d.rnr, "rnr-timer", int(qp.DefaultRNRTimer), "wait of a peer that finds no receive posted, 1 to 31: 12 is 0.64 ms")
+	fs.BoolVarP(&d.cm, "rdma_cm", "R", false, "connect by rdma_cm: the server's address chooses the way; both ends need it")
 }
 
 func (d *deviceFlags) check() error {
 	return firstOf(
 		inRange("ib-port", d.port, 0, 255), inRange("gid-index", d.gid, -1, 255), inRange("qp-timeout", d.ack, 1, 31),
 		inRange("sl", d.sl, 0, 7), inRange("tclass", d.tclass, 0, 255), oneOf("mtu", d.mtu, 0, 256, 512, 1024, 2048, 4096),
+		inRange("flow-label", d.label, 0, 1<<20-1), inRange("hop-limit", d.hops, 1, 255), inRange("retry", d.retry, 1, 7), inRange("rnr-timer", d.rnr, 1, 31),
+		d.checkCM(),
 	)
+}
+
+// checkCM refuses what the connection manager decides.
+func (d *deviceFlags) checkCM() error {
+	switch {
+	case !d.cm:
+	case d.gid >= 0:
+		return exit.Usagef("-R and -x contradict each other: with rdma_cm the server's address chooses the GID: leave one of them out")
+	case d.label != 0 || d.hops != qp.DefaultHopLimit:
+		return exit.Usagef("-R and --flow-label or --hop-limit contradict each other: rdma_cm chooses them: leave one of them out")
+	}
+	return nil
 }
 
 // peerFlags say how the two ends of a test find each other.
@@ -57,7 +82,7 @@ func (p *peerFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&p.local, "local", false, "both ends in this process (default on sim:)")
 }
 
-func (p *peerFlags) check(hosts []string) error {
+func (p *peerFlags) check(hosts []string, d *deviceFlags) error {
 	err := firstOf(inRange("port", p.port, 1, 65535))
 	switch {
 	case err != nil:
@@ -66,6 +91,8 @@ func (p *peerFlags) check(hosts []string) error {
 		return exit.Usagef("--timeout %v: at least 1s", time.Duration(p.timeout))
 	case p.local && len(hosts) > 0:
 		return exit.Usagef("--local and a host (%s) contradict each other: leave one of them out", hosts[0])
+	case p.local && d.cm:
+		return exit.Usagef("--local and -R contradict each other: the ends in one process meet at the loopback address, where no RDMA device is: leave one of them out")
 	case p.once && len(hosts) > 0:
 		return exit.Usagef("-1 is for the server, and a host (%s) makes a client: leave one of them out", hosts[0])
 	case p.once && p.local:

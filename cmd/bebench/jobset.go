@@ -21,6 +21,7 @@ type jobSet struct {
 	o    *output
 	open func() (verbs.Device, error)
 	be   be.Config
+	cm   bool // nodes find each other by rdma_cm
 	jobs []*job
 }
 
@@ -38,7 +39,7 @@ func (s *jobSet) start(cfg *psjob.Config, stream []uint64, names ...string) erro
 	for _, name := range names {
 		open, counters := psjob.OverTCP, (func() map[string]int64)(nil)
 		if name == "be" {
-			nodes := psjob.NewNodes(s.open, s.be)
+			nodes := psjob.NewNodes(s.open, s.be, s.cm)
 			open, counters = nodes.Open, nodes.Counters
 		}
 		l, err := psjob.StartLocal(s.e.hard, cfg, name, open, stream)

@@ -79,9 +79,9 @@ func (f *msgFlags) check(c *cobra.Command, hosts []string) error {
 	set := c.Flags().Changed
 	p.Sizes = sizes(f.size, f.all)
 	p.Duration = time.Duration(f.duration)
-	p.Node = f.device.nodeConfig()
+	p.Node, p.CM = f.device.nodeConfig(), f.device.cm
 	p.Node.WindowBytes, p.Node.FragmentBytes = int(f.window), int(f.fragment)
-	err := firstOf(f.device.check(), f.peer.check(hosts), f.output.check(), inRange("iters", p.Iters, 1, 1<<40),
+	err := firstOf(f.device.check(), f.peer.check(hosts, &f.device), f.output.check(), inRange("iters", p.Iters, 1, 1<<40),
 		inRange("sockets", p.Sockets, 1, 1<<16), inRange("tx-depth", p.Depth, 1, 1<<16))
 	if set("window") {
 		err = firstOf(err, inRange("window", int(f.window), leastFragment, size.Max))
@@ -145,7 +145,7 @@ func (f *msgFlags) head(o *output, dev *chosen) {
 	o.printf("                    ByteExpress %s test\n", kind)
 	o.printf(" Device         : %-16s Provider       : %s\n", d.Name, d.Provider)
 	o.printf(" Sockets        : %-16d MTU            : %d[B]\n", p.Sockets, d.MTUBytes)
-	o.printf(" GID            : %s\n", d.GID)
+	o.printf(" GID            : %s\n", f.device.gidLine(d))
 	if dev.note != "" {
 		o.printf(" %s\n", dev.note)
 	}

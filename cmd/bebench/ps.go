@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"runtime"
 	"time"
 
@@ -101,10 +102,12 @@ func (f *psFlags) check(c *cobra.Command, hosts []string) error {
 			f.cfg.MinBytes = min(f.cfg.MinBytes, f.cfg.MaxBytes)
 		}
 	}
-	if err := firstOf(f.device.check(), f.peer.check(hosts), f.output.check(), inRange("iters", f.requests, 0, 1<<40)); err != nil {
+	if err := firstOf(f.device.check(), f.peer.check(hosts, &f.device), f.output.check(), inRange("iters", f.requests, 0, 1<<40)); err != nil {
 		return err
 	}
 	switch {
+	case f.device.cm && f.transport == "tcp":
+		return exit.Usagef("-R and --transport tcp contradict each other: leave one of them out")
 	case f.transport != "be" && f.transport != "tcp" && f.transport != "both":
 		return exit.Usagef("--transport %q: want be, tcp or both", f.transport)
 	case f.requests > 0 && set("duration"):
@@ -147,12 +150,12 @@ func (f *psFlags) run(e *env, c *cobra.Command, hosts []string) error {
 			return err
 		}
 	}
-	jobs := &jobSet{e: e, o: o, be: f.device.nodeConfig()}
+	jobs := &jobSet{e: e, o: o, be: f.device.nodeConfig(), cm: f.device.cm}
 	if dev != nil {
 		jobs.open = dev.again
 	}
 	hello := control.NewHello("ps", f.cfg.Agreed())
-	hello.Options["transport"] = f.transport
+	hello.Options["transport"], hello.Options["rdma_cm"] = f.transport, fmt.Sprint(f.device.cm)
 	if role == server {
 		return (&psServer{f, jobs, hello}).run()
 	}

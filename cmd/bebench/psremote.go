@@ -59,7 +59,7 @@ func (s *psServer) serve(ctx context.Context, c *control.Conn) (err error) {
 	for _, name := range s.f.names() {
 		open := psjob.Open(psjob.OverTCP)
 		if name == "be" {
-			open = psjob.NewNodes(s.jobs.open, s.jobs.be).Open
+			open = psjob.NewNodes(s.jobs.open, s.jobs.be, s.jobs.cm).Open
 		}
 		shards, err := psjob.StartShards(ctx, &s.f.cfg, open, c.LocalHost(), keys, func(i int) bool { return i%want.Hosts == want.Host })
 		if err != nil {
@@ -181,7 +181,7 @@ func (p *psClient) connect(addrs map[string][]string, stream []uint64) error {
 	for _, name := range p.f.names() {
 		open, counters := psjob.Open(psjob.OverTCP), (func() map[string]int64)(nil)
 		if name == "be" {
-			nodes := psjob.NewNodes(p.jobs.open, p.jobs.be)
+			nodes := psjob.NewNodes(p.jobs.open, p.jobs.be, p.jobs.cm)
 			open, counters = nodes.Open, nodes.Counters
 		}
 		d, err := psjob.NewDriver(p.jobs.e.hard, &p.f.cfg, name, open, addrs[name], stream)

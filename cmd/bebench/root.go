@@ -108,8 +108,6 @@ func flagError(c *cobra.Command, err error) error {
 	}
 	if m := unknownShort.FindStringSubmatch(err.Error()); m != nil {
 		switch {
-		case m[1] == "R":
-			return exit.Usagef("%s-R: addresses are exchanged over TCP here, not by rdma_cm: leave it out", of(c))
 		case m[1] == "s" && c.HasParent() && c.Parent().Name() == verbtest.Atomic.String():
 			return exit.Usagef("%s-s: an atomic has 8 bytes: leave it out", of(c))
 		case isOfBW(c, "", m[1]):

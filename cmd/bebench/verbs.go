@@ -101,7 +101,9 @@ func (f *verbsFlags) check(c *cobra.Command, hosts []string) error {
 	p.Duration = time.Duration(f.duration)
 	p.Port, p.GIDIndex, p.MTUBytes = f.device.port, f.device.gid, f.device.mtu
 	p.AckTimeout, p.ServiceLevel, p.TrafficClass = uint8(f.device.ack), uint8(f.device.sl), uint8(f.device.tclass)
-	err := firstOf(f.device.check(), f.peer.check(hosts), f.output.check(),
+	p.RetryCount, p.RNRTimer, p.HopLimit = uint8(f.device.retry), uint8(f.device.rnr), uint8(f.device.hops)
+	p.FlowLabel, p.CM = uint32(f.device.label), f.device.cm
+	err := firstOf(f.device.check(), f.peer.check(hosts, &f.device), f.output.check(),
 		inRange("iters", p.Iters, 1, 1<<40), inRange("tx-depth", p.TxDepth, 1, 1<<20), inRange("rx-depth", p.RxDepth, 1, 1<<20),
 		inRange("cq-mod", p.CQMod, 1, 1<<20), inRange("inline_size", p.Inline, 0, 1<<16), inRange("qp", p.QPs, 1, 1<<16),
 		inRange("threads", p.Threads, 1, 1024), inRange("post_list", p.PostList, 1, 1<<20))
@@ -155,6 +157,7 @@ func (f *verbsFlags) checkForeign(set func(flag string) bool) error {
 	}
 	return firstOf(
 		no(p.Op == verbtest.WriteImm, "write-imm", "perftest has no such test in all its versions"),
+		no(p.CM, "-R", "addresses are exchanged over TCP with perftest"),
 		no(f.verify, "--verify", "perftest sends no bytes that could be checked"),
 		no(p.Bidirectional, "-b", "in both directions perftest uses each queue pair for both, which we do not"),
 		no(p.Duration > 0 && !onlyUs, "-D", "both ends must know the number of messages"),
@@ -203,7 +206,7 @@ func (f *verbsFlags) head(o *output, dev *chosen) {
 	o.printf(" Number of qps  : %-16d Threads        : %d\n", p.QPs, p.Threads)
 	o.printf(" Connection type: %-16s MTU            : %d[B]\n", "RC", d.MTUBytes)
 	o.printf(" TX depth       : %-16d RX depth       : %d\n", p.TxDepth, p.RxDepth)
-	o.printf(" GID            : %s\n", d.GID)
+	o.printf(" GID            : %s\n", f.device.gidLine(d))
 	if dev.note != "" {
 		o.printf(" %s\n", dev.note)
 	}

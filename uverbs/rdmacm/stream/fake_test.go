@@ -1,4 +1,4 @@
-package stream
+package stream_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/byteexpress/byteexpress/sim"
 	"github.com/byteexpress/byteexpress/uverbs"
 	"github.com/byteexpress/byteexpress/uverbs/rdmacm"
+	"github.com/byteexpress/byteexpress/uverbs/rdmacm/stream"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -26,8 +27,9 @@ type fakeManager struct {
 
 // fakeNet is a Net on a simulated device, whose connections a fake manager makes.
 type fakeNet struct {
-	*Net
-	gid verbs.GIDEntry
+	*stream.Net
+	name string
+	gid  verbs.GIDEntry
 }
 
 // manager is the fake as one device's Net sees it.
@@ -45,8 +47,8 @@ func newFakeNet(t *testing.T, m *fakeManager, fabric *sim.Fabric, name string) *
 	t.Cleanup(func() { must(t, ctx.Close()) }) // fails while anything is left
 	gids, err := ctx.GIDs(1)
 	must(t, err)
-	f := &fakeNet{gid: gids[1]}
-	f.Net = &Net{dev: ctx, cm: deviceManager{m, f}}
+	f := &fakeNet{name: name, gid: gids[1]}
+	f.Net = stream.NewOn(ctx, deviceManager{m, f})
 	return f
 }
 
@@ -94,7 +96,7 @@ func (l *fakeLink) Close() error {
 }
 
 func (m deviceManager) newLink(o rdmacm.Options, local, remote netip.AddrPort) (*fakeLink, error) {
-	name := m.f.dev.Info().Name
+	name := m.f.name
 	m.mu.Lock()
 	if m.device != "" {
 		name = m.device
@@ -129,7 +131,7 @@ func (l *fakeLink) up(peer *fakeLink, private []byte) error {
 	return l.path.ToRTS(l.q)
 }
 
-func (m deviceManager) dial(ctx context.Context, addr netip.AddrPort, o rdmacm.Options) (link, error) {
+func (m deviceManager) Dial(ctx context.Context, addr netip.AddrPort, o rdmacm.Options) (stream.Link, error) {
 	m.mu.Lock()
 	from := m.listeners[addr.Port()]
 	m.mu.Unlock()
@@ -159,7 +161,7 @@ func (m deviceManager) dial(ctx context.Context, addr netip.AddrPort, o rdmacm.O
 	return l, nil
 }
 
-func (m deviceManager) listen(addr netip.AddrPort) (requests, error) {
+func (m deviceManager) Listen(addr netip.AddrPort) (stream.Requests, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if addr.Port() == 0 {
@@ -189,7 +191,7 @@ func (r *fakeRequests) Close() error {
 	return nil
 }
 
-func (r *fakeRequests) Next(ctx context.Context) (request, error) {
+func (r *fakeRequests) Next(ctx context.Context) (stream.Request, error) {
 	select {
 	case q := <-r.queue:
 		return q, nil
@@ -207,7 +209,7 @@ type fakeRequest struct {
 	answer  chan error
 }
 
-func (r *fakeRequest) Accept(_ context.Context, o rdmacm.Options) (link, error) {
+func (r *fakeRequest) Accept(_ context.Context, o rdmacm.Options) (stream.Link, error) {
 	l, err := r.from.m.newLink(o, r.from.addr, r.active.route.Local)
 	if err == nil {
 		private := r.private

@@ -34,7 +34,7 @@ func (n *Net) Listen(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	from, err := n.cm.listen(at[0])
+	from, err := n.cm.Listen(at[0])
 	if err != nil {
 		return nil, err
 	}

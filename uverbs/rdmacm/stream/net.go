@@ -78,7 +78,7 @@ func (n *Net) dial(ctx context.Context, addr netip.AddrPort) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.link, err = n.cm.dial(ctx, addr, c.options())
+	c.link, err = n.cm.Dial(ctx, addr, c.options())
 	if err != nil {
 		c.release()
 		return nil, err
@@ -119,8 +119,8 @@ func resolve(ctx context.Context, addr string) ([]netip.AddrPort, error) {
 
 // manager is the connection manager, of the kernel or a test's.
 type manager interface {
-	dial(ctx context.Context, addr netip.AddrPort, o rdmacm.Options) (link, error)
-	listen(addr netip.AddrPort) (requests, error)
+	Dial(ctx context.Context, addr netip.AddrPort, o rdmacm.Options) (link, error)
+	Listen(addr netip.AddrPort) (requests, error)
 }
 
 // link is a connection of a manager's.
@@ -146,7 +146,7 @@ type request interface {
 // kernel is the manager of the kernel that runs.
 type kernel struct{}
 
-func (kernel) dial(ctx context.Context, addr netip.AddrPort, o rdmacm.Options) (link, error) {
+func (kernel) Dial(ctx context.Context, addr netip.AddrPort, o rdmacm.Options) (link, error) {
 	c, err := rdmacm.Dial(ctx, addr, o)
 	if err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ func (kernel) dial(ctx context.Context, addr netip.AddrPort, o rdmacm.Options) (
 	return c, nil
 }
 
-func (kernel) listen(addr netip.AddrPort) (requests, error) {
+func (kernel) Listen(addr netip.AddrPort) (requests, error) {
 	l, err := rdmacm.Listen(addr)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package stream
+package stream_test
 
 import (
 	"bytes"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/mmio"
 	"github.com/byteexpress/byteexpress/sim"
+	"github.com/byteexpress/byteexpress/uverbs/rdmacm/stream"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -50,7 +51,7 @@ func TestBytesArrive(t *testing.T) {
 	if x.RemoteAddr().String() != y.LocalAddr().String() || x.RemoteAddr().Network() != "rdma_cm" {
 		t.Errorf("addresses %v and %v", x.RemoteAddr(), y.LocalAddr())
 	}
-	if gid := x.(*Conn).SGID(); gid != a.gid.GID {
+	if gid := x.(*stream.Conn).SGID(); gid != a.gid.GID {
 		t.Errorf("GID %v, want %v", gid, a.gid.GID)
 	}
 	const total = 3 << 20 // beyond what a side holds
@@ -123,8 +124,8 @@ func TestSlowReader(t *testing.T) {
 	_, a, b := newPair(t)
 	x, y := join(t, a, b)
 	must(t, x.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
-	n, err := x.Write(make([]byte, 4*maxHeld))
-	if !errors.Is(err, os.ErrDeadlineExceeded) || n < maxHeld || n > maxHeld+2*receives*messageBytes {
+	n, err := x.Write(make([]byte, 4*stream.MaxHeld))
+	if !errors.Is(err, os.ErrDeadlineExceeded) || n < stream.MaxHeld || n > stream.MaxHeld+stream.MostBeyond {
 		t.Errorf("wrote %d bytes: %v", n, err)
 	}
 	var timeout net.Error
@@ -143,7 +144,7 @@ func TestSlowReader(t *testing.T) {
 
 	x, y = join(t, a, b)
 	errs := make(chan error)
-	go func() { _, err := x.Write(make([]byte, 4*maxHeld)); errs <- err }()
+	go func() { _, err := x.Write(make([]byte, 4*stream.MaxHeld)); errs <- err }()
 	go func() { _, err := x.Read(make([]byte, 1)); errs <- err }()
 	time.Sleep(10 * time.Millisecond)
 	must(t, x.Close())
@@ -253,7 +254,7 @@ func TestNoConnectionManager(t *testing.T) {
 	must(t, err)
 	ctx, err := dev.Open()
 	must(t, err)
-	_, err = New(ctx, Config{})
+	_, err = stream.New(ctx, stream.Config{})
 	var unsupported *verbs.UnsupportedError
 	if !errors.As(err, &unsupported) || unsupported.Feature != "RDMA CM" || !strings.Contains(err.Error(), "sim:") {
 		t.Errorf("error %v", err)

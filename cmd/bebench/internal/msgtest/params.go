@@ -23,13 +23,14 @@ type Params struct {
 	Seed          uint64
 	Histogram     bool
 	Node          be.Config
+	CM            bool // the nodes find each other by rdma_cm
 }
 
 // Agreed lists, by flag, the options that must be equal at both ends.
 func (p *Params) Agreed() map[string]string {
 	m := map[string]string{
 		"sockets": fmt.Sprint(p.Sockets), "bidirectional": fmt.Sprint(p.Bidirectional), "verify": fmt.Sprint(p.Verify),
-		"iters": fmt.Sprint(p.Iters),
+		"iters": fmt.Sprint(p.Iters), "rdma_cm": fmt.Sprint(p.CM),
 	}
 	if p.Duration > 0 {
 		delete(m, "iters")

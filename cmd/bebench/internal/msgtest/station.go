@@ -9,6 +9,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/uverbs/rdmacm/stream"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -26,7 +27,14 @@ func openStation(dev verbs.Device, p *Params) (*station, error) {
 	if err != nil {
 		return nil, err
 	}
-	node, err := be.NewNode(ctx, p.Node)
+	cfg := p.Node
+	if p.CM {
+		cfg.Bootstrap, err = stream.New(ctx, stream.Config{Port: cfg.Port})
+	}
+	var node *be.Node
+	if err == nil {
+		node, err = be.NewNode(ctx, cfg)
+	}
 	if err != nil {
 		_ = ctx.Close()
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/counts"
+	"github.com/byteexpress/byteexpress/uverbs/rdmacm/stream"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -15,13 +16,15 @@ import (
 type Nodes struct {
 	open  func() (verbs.Device, error)
 	cfg   be.Config
+	cm    bool
 	mu    sync.Mutex
 	nodes []*be.Node
 }
 
-// NewNodes makes an empty set; open gives the device anew for each node.
-func NewNodes(open func() (verbs.Device, error), cfg be.Config) *Nodes {
-	return &Nodes{open: open, cfg: cfg}
+// NewNodes makes an empty set; open gives the device anew for each node. With cm the
+// nodes find each other by rdma_cm.
+func NewNodes(open func() (verbs.Device, error), cfg be.Config, cm bool) *Nodes {
+	return &Nodes{open: open, cfg: cfg, cm: cm}
 }
 
 // Open is an Open.
@@ -34,7 +37,14 @@ func (n *Nodes) Open() (archon.Transport, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	node, err := be.NewNode(ctx, n.cfg)
+	cfg := n.cfg
+	if n.cm {
+		cfg.Bootstrap, err = stream.New(ctx, stream.Config{Port: cfg.Port})
+	}
+	var node *be.Node
+	if err == nil {
+		node, err = be.NewNode(ctx, cfg)
+	}
 	if err != nil {
 		_ = ctx.Close()
 		return nil, nil, err

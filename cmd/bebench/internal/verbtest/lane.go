@@ -7,12 +7,14 @@ import (
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/pattern"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/uverbs/rdmacm"
 )
 
 // lane is one queue pair at one end with its message slots. out holds what this
 // end sends or serves, in what it receives; either may be empty.
 type lane struct {
 	q       qp.QP
+	conn    *rdmacm.Conn // with Params.CM: owns q
 	psn     qp.PSN
 	mem     []byte
 	region  mr.Region
@@ -104,18 +106,26 @@ func (l *lane) end(f *flow) qpEnd {
 	return qpEnd{Num: l.q.Num(), PSN: l.psn, Addr: mr.Addr(area), RKey: uint32(l.region.RKey), Length: uint64(len(area))}
 }
 
+// common is what both ends can do: path MTU, READs outstanding from us, and from the
+// peer.
+func (p *Params) common(mine, peer *endpoint) (mtu qp.MTU, reads, destReads uint8) {
+	mtu, _ = qp.MTUOf(min(mine.MTUBytes, peer.MTUBytes))
+	n := min(mine.MaxReads, peer.MaxDestReads, 255)
+	if p.Outs > 0 {
+		n = min(n, p.Outs)
+	}
+	return mtu, uint8(n), uint8(min(mine.MaxDestReads, peer.MaxReads, 255))
+}
+
 // connect takes the lane's queue pair to RTS.
 func (l *lane) connect(r *rig, p *Params, mine, peer *endpoint) error {
-	mtu, _ := qp.MTUOf(min(mine.MTUBytes, peer.MTUBytes))
-	reads := min(mine.MaxReads, peer.MaxDestReads)
-	if p.Outs > 0 {
-		reads = min(reads, p.Outs)
-	}
+	mtu, reads, destReads := p.common(mine, peer)
 	path := qp.Path{
 		Port: r.portNum, SGIDIndex: uint8(r.gid.Index), Access: p.Op.access(), SendPSN: l.psn,
 		DestNum: l.remote.Num, RecvPSN: l.remote.PSN, DGID: peer.GID, LID: peer.LID, Global: !peer.GID.IsZero(),
-		MTU: mtu, MaxReads: uint8(min(reads, 255)), MaxDestReads: uint8(min(mine.MaxDestReads, peer.MaxReads, 255)),
+		MTU: mtu, MaxReads: reads, MaxDestReads: destReads,
 		AckTimeout: qp.AckTimeout(p.AckTimeout), SL: p.ServiceLevel, TrafficClass: p.TrafficClass,
+		RetryCount: p.RetryCount, RNRTimer: qp.RNRTimer(p.RNRTimer), HopLimit: p.HopLimit, FlowLabel: p.FlowLabel,
 	}
 	return path.Connect(l.q)
 }
@@ -137,7 +147,10 @@ func (l *lane) close(r *rig) error {
 			first = err
 		}
 	}
-	if l.q != nil {
+	switch {
+	case l.conn != nil:
+		keep(l.conn.Close())
+	case l.q != nil:
 		keep(l.q.Close())
 	}
 	if l.region.Length != 0 {

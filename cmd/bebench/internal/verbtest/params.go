@@ -71,17 +71,22 @@ type Params struct {
 	RxDepth       int           // receives posted on a queue pair
 	Bidirectional bool
 	Verify        bool
+	CM            bool   // connect by rdma_cm
 	Seed          uint64 // of the bytes that are sent
 
 	// Local choices.
-	Port         int    // port of the device; 0: the best one
-	GIDIndex     int    // -1: the best one
-	MTUBytes     int    // 0: the port's
-	CQMod        int    // every so many requests one is signaled
-	PostList     int    // requests a doorbell
-	Inline       int    // messages up to so many bytes go inline
-	Outs         int    // READs and atomics outstanding; 0: the device's limit
-	AckTimeout   uint8  // verbs encoding: 4.096 us * 2^n
+	Port         int   // port of the device; 0: the best one
+	GIDIndex     int   // -1: the best one
+	MTUBytes     int   // 0: the port's
+	CQMod        int   // every so many requests one is signaled
+	PostList     int   // requests a doorbell
+	Inline       int   // messages up to so many bytes go inline
+	Outs         int   // READs and atomics outstanding; 0: the device's limit
+	AckTimeout   uint8 // verbs encoding: 4.096 us * 2^n
+	RetryCount   uint8 // 1..7; 0 is qp.DefaultRetryCount, and so on
+	RNRTimer     uint8 // verbs encoding
+	HopLimit     uint8
+	FlowLabel    uint32 // 20 bits
 	ServiceLevel uint8  // 0..7
 	TrafficClass uint8  // DSCP << 2
 	Events       bool   // sleep for completions instead of polling
@@ -100,7 +105,7 @@ type Params struct {
 func (p *Params) Agreed() map[string]string {
 	m := map[string]string{
 		"qp": fmt.Sprint(p.QPs), "threads": fmt.Sprint(p.Threads), "tx-depth": fmt.Sprint(p.TxDepth), "rx-depth": fmt.Sprint(p.RxDepth),
-		"bidirectional": fmt.Sprint(p.Bidirectional), "verify": fmt.Sprint(p.Verify), "iters": fmt.Sprint(p.Iters),
+		"bidirectional": fmt.Sprint(p.Bidirectional), "verify": fmt.Sprint(p.Verify), "rdma_cm": fmt.Sprint(p.CM), "iters": fmt.Sprint(p.Iters),
 	}
 	if p.Duration > 0 {
 		delete(m, "iters")

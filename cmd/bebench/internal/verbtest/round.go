@@ -26,15 +26,16 @@ type verdict struct {
 
 // round is one measurement at one end.
 type round struct {
-	c     *control.Conn
-	p     *Params
-	r     *rig
-	flows []*flow
+	c      *control.Conn
+	p      *Params
+	r      *rig
+	client bool
+	flows  []*flow
 }
 
 // newRound makes flows, tells the peer of them and connects them.
-func newRound(c *control.Conn, r *rig, p *Params, client bool, size int) (_ *round, err error) {
-	rd := &round{c: c, p: p, r: r}
+func newRound(ctx context.Context, c *control.Conn, r *rig, p *Params, client bool, size int) (_ *round, err error) {
+	rd := &round{c: c, p: p, r: r, client: client}
 	defer func() {
 		if err != nil {
 			_ = rd.close()
@@ -60,11 +61,11 @@ func newRound(c *control.Conn, r *rig, p *Params, client bool, size int) (_ *rou
 		}
 		mine.Flows = append(mine.Flows, ends)
 	}
-	return rd, rd.connect(&mine)
+	return rd, rd.connect(ctx, &mine)
 }
 
 // connect exchanges endpoints and takes every queue pair to RTS.
-func (rd *round) connect(mine *endpoint) error {
+func (rd *round) connect(ctx context.Context, mine *endpoint) error {
 	if err := rd.c.Send("endpoints", mine); err != nil {
 		return err
 	}
@@ -81,10 +82,20 @@ func (rd *round) connect(mine *endpoint) error {
 			if need := uint64(f.lay.bytes()); rd.p.Op != Send && f.initiator && l.remote.Length < need {
 				return errors.Errorf("step endpoints with %s: the peer's memory has %d bytes, %d needed", rd.c.Peer(), l.remote.Length, need)
 			}
+			if rd.p.CM {
+				continue
+			}
 			if err := l.connect(rd.r, rd.p, mine, &peer); err != nil {
 				return err
 			}
 		}
+	}
+	if rd.p.CM {
+		if err := rd.connectCM(ctx, mine, &peer); err != nil {
+			return errors.WithMessage(err, "-R")
+		}
+	}
+	for _, f := range rd.flows {
 		if err := f.postFirst(); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func Run(soft, ctx context.Context, c *control.Conn, dev verbs.Device, p *Params
 
 // measure runs one round.
 func measure(soft, ctx context.Context, c *control.Conn, r *rig, p *Params, client bool, size int, sink report.Sink) (_ *report.Sample, err error) {
-	rd, err := newRound(c, r, p, client, size)
+	rd, err := newRound(ctx, c, r, p, client, size)
 	if err != nil {
 		c.Fail(err)
 		return nil, err
