@@ -25,6 +25,8 @@ type bootstrap struct {
 
 	greeted bool // the hellos were exchanged
 
+	gidType string // that the peer can reach; empty: not known
+
 	path  path
 	q     qp.QP
 	psn   qp.PSN
@@ -49,7 +51,7 @@ func (b *bootstrap) prepare(listener uint32) error {
 	n := b.n
 	b.enter("prepare the queue pair")
 	var err error
-	if b.path, err = findPath(n.ctx, &n.cfg, gidOf(b.attempt.line)); err != nil {
+	if b.path, err = n.findPath(wish{gidOf(b.attempt.line), b.gidType}); err != nil {
 		return b.fail(err)
 	}
 	if !n.takeEntries() {
@@ -70,6 +72,7 @@ func (b *bootstrap) prepare(listener uint32) error {
 	}
 	b.own = n.hello(listener)
 	b.own.Port, b.own.LinkLayer = n.cfg.Port, b.path.port.LinkLayer.String()
+	b.own.GIDTypes = b.path.types
 	b.own.GID, b.own.GIDType, b.own.LID = b.path.gid.GID, b.path.gid.Type.String(), b.path.port.LID
 	b.own.MTU, b.own.QPNum, b.own.PSN = mtu.Bytes(), uint32(b.q.Num()), uint32(b.psn)
 	return nil
@@ -90,14 +93,14 @@ func (n *Node) hello(listener uint32) hello {
 func (b *bootstrap) bringUp(dialer bool) error {
 	n := b.n
 	b.enter("agree on the peer's hello")
-	a, err := b.their.agree(&b.own)
+	a, err := b.their.agree(&b.own, b.path.port.LinkLayer)
 	if err != nil {
 		return b.fail(err)
 	}
 	p := qp.Path{
 		Port: uint8(n.cfg.Port), SGIDIndex: uint8(b.path.gid.Index), Access: mr.LocalWrite | mr.RemoteWrite, SendPSN: b.psn,
 		DestNum: qp.Num(b.their.QPNum), RecvPSN: qp.PSN(b.their.PSN), DGID: b.their.GID, LID: b.their.LID,
-		Global: b.path.port.LinkLayer != verbs.LinkInfiniBand, MTU: a.mtu, MaxReads: uint8(a.reads), MaxDestReads: uint8(a.reads),
+		Global: a.global, MTU: a.mtu, MaxReads: uint8(a.reads), MaxDestReads: uint8(a.reads),
 		AckTimeout: n.cfg.AckTimeout, RetryCount: uint8(n.cfg.RetryCount), TrafficClass: n.cfg.TrafficClass, SL: n.cfg.ServiceLevel,
 		RNRTimer: n.cfg.RNRTimer, HopLimit: uint8(n.cfg.HopLimit), FlowLabel: n.cfg.FlowLabel,
 	}
@@ -130,6 +133,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 	}
 	b.enter("bring the queue pair up")
 	if err := p.ToRTR(b.q); err != nil {
+		n.goodGID.Store(nil) // perhaps it no longer is
 		return b.giveIndex(c, err)
 	}
 	if err := p.ToRTS(b.q); err != nil {

@@ -17,7 +17,6 @@ import (
 	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim"
-	"github.com/byteexpress/byteexpress/sim/nic"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -296,28 +295,6 @@ func TestSmallerValuesOfBothSidesCount(t *testing.T) {
 	}
 	if st := p.nodes[1].Stats(); st.Fragments != 2+5+5 || st.Eager != 1 {
 		t.Errorf("%d fragments and %d eager messages, want 12 and 1", st.Fragments, st.Eager)
-	}
-}
-
-// TestRoCEVersionsThatDoNotMeet: a port with v1 GIDs only against one with v2
-// only fails in the hello, with both values (case C04, second run).
-func TestRoCEVersionsThatDoNotMeet(t *testing.T) {
-	f := sim.NewFabric(sim.Config{})
-	var nodes [2]*be.Node
-	for i, typ := range []verbs.GIDType{verbs.GIDRoCEv1, verbs.GIDRoCEv2} {
-		dev, n := newNode(t, f, fmt.Sprint(typ), be.Config{})
-		var gids []nic.GID
-		gids = append(gids, nic.GID{GIDEntry: verbs.GIDEntry{GID: verbs.GID{0xfe, 0x80, 15: byte(i + 1)}, Type: typ}})
-		dev.SetGIDs(1, gids)
-		nodes[i] = n
-	}
-	l, err := nodes[0].Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = nodes[1].Dial(limit(t), l.Addr().String(), "x")
-	if err == nil || !strings.Contains(err.Error(), "RoCE v1") || !strings.Contains(err.Error(), "RoCE v2") {
-		t.Errorf("dial: %v", err)
 	}
 }
 

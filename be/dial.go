@@ -3,6 +3,7 @@ package be
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -92,6 +93,11 @@ func (n *Node) fly(addr string, f *flight) {
 	n.awaitRebuild(ctx, addr)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		f.route, f.err = n.connect(ctx, addr, f.boot)
+		if errors.Is(f.err, errGIDType) && f.boot.gidType == "" {
+			if f.boot.gidType = f.boot.their.commonType(&f.boot.own); f.boot.gidType != "" {
+				continue // with a GID that the peer can reach
+			}
+		}
 		if !errors.Is(f.err, errExists) {
 			break
 		}
@@ -180,6 +186,8 @@ func (b *bootstrap) greet() error {
 			return errExists
 		case "version":
 			return b.fail(fmt.Errorf("%w: %s", ErrVersion, r.Text))
+		case "gid_type":
+			return b.fail(fmt.Errorf("%w: %w: %s", ErrRefused, errGIDType, strings.TrimPrefix(r.Text, errGIDType.Error()+": ")))
 		}
 		return b.fail(fmt.Errorf("%w: %s: %s", ErrRefused, r.Code, r.Text))
 	}

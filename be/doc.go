@@ -3,7 +3,8 @@
 //
 // A [Node] stands on an opened RDMA device (a [verbs.Context], of hardware or of
 // a simulator). It listens and dials by addresses of a [Bootstrap], TCP unless
-// Config says otherwise; that carries only the bootstrap and shows when a peer is gone. All sockets to one remote node share
+// Config says otherwise; that carries only the bootstrap and shows when a peer is
+// gone. All sockets to one remote node share
 // one engine: one queue pair with its work-request chain, receive credits and
 // send window. One worker goroutine drives all engines of a node.
 //

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -53,7 +55,7 @@ func (id *incarnation) UnmarshalText(b []byte) error {
 
 // refusal says in a hello why the sender does not go on.
 type refusal struct {
-	Code string `json:"code"` // "version", "exists", "busy", "path", "closing"
+	Code string `json:"code"` // "version", "exists", "busy", "path", "gid_type", "closing"
 	Text string `json:"text"`
 }
 
@@ -72,6 +74,7 @@ type hello struct {
 	LinkLayer    string    `json:"link_layer"`
 	GID          verbs.GID `json:"gid"`
 	GIDType      string    `json:"gid_type"`
+	GIDTypes     []string  `json:"gid_types,omitempty"` // that the sender has, best first; of a refusal too
 	LID          uint16    `json:"lid"`
 	MTU          int       `json:"mtu_bytes"`
 	QPNum        uint32    `json:"qp_num"`
@@ -147,6 +150,7 @@ func stepCause(err error, timeout time.Duration) error {
 
 // agreed is what follows from both hellos.
 type agreed struct {
+	global   bool // packets carry a global route header
 	mtu      qp.MTU
 	eager    int
 	fragment int
@@ -166,13 +170,40 @@ func (h *hello) checkVersion() error {
 	return nil
 }
 
-// agree checks the peer's hello against ours and takes the smaller of each value.
-func (h *hello) agree(own *hello) (a agreed, err error) {
+// errGIDType says that packets of the two sides' GIDs do not reach each other.
+var errGIDType = errors.New("GID types differ, packets would not arrive")
+
+// commonType is the GID type that both sides have, best first for own; empty if none.
+func (h *hello) commonType(own *hello) string {
+	for _, t := range own.GIDTypes {
+		if slices.Contains(h.GIDTypes, t) {
+			return t
+		}
+	}
+	return ""
+}
+
+// types lists GID types for people.
+func (h *hello) types() string {
+	if len(h.GIDTypes) == 0 {
+		return h.GIDType
+	}
+	return strings.Join(h.GIDTypes, " and ")
+}
+
+// agree checks the peer's hello against ours and takes the smaller of each value. link
+// is our port's.
+func (h *hello) agree(own *hello, link verbs.LinkLayer) (a agreed, err error) {
 	if h.LinkLayer != own.LinkLayer {
 		return a, fmt.Errorf("link layers differ: the peer's %s port %d is %s, our %s port %d is %s", h.Device, h.Port, h.LinkLayer, own.Device, own.Port, own.LinkLayer)
 	}
 	if h.GIDType != own.GIDType {
-		return a, fmt.Errorf("GID types differ, packets would not arrive: the peer's %v is %s, our %v is %s: choose a GID of the same type by Config.GIDIndex", h.GID, h.GIDType, own.GID, own.GIDType)
+		return a, fmt.Errorf("%w: the peer's %v is %s, our %v is %s (the peer's port has %s, ours %s): choose a GID of the same type by Config.GIDIndex, or give both ports one",
+			errGIDType, h.GID, h.GIDType, own.GID, own.GIDType, h.types(), own.types())
+	}
+	ours, theirs := verbs.Address{Link: link, LID: own.LID, GID: own.GID}, verbs.Address{Link: link, LID: h.LID, GID: h.GID}
+	if a.global, err = ours.Global(theirs); err != nil {
+		return a, err
 	}
 	for _, f := range []struct {
 		name     string
@@ -199,7 +230,7 @@ func (h *hello) agree(own *hello) (a agreed, err error) {
 	}
 	ownMTU, _ := qp.MTUOf(own.MTU)
 	return agreed{
-		mtu: min(mtu, ownMTU), eager: min(h.Eager, own.Eager), fragment: min(h.Fragment, own.Fragment),
+		global: a.global, mtu: min(mtu, ownMTU), eager: min(h.Eager, own.Eager), fragment: min(h.Fragment, own.Fragment),
 		message: int(min(h.MaxMessage, own.MaxMessage)), sockets: min(h.MaxSockets, own.MaxSockets), reads: min(h.MaxReads, own.MaxReads),
 	}, nil
 }

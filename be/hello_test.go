@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/byteexpress/byteexpress/verbs"
 )
 
 func frameOf(v any) []byte {
@@ -42,7 +44,7 @@ func FuzzHello(f *testing.F) {
 		if decodeFrame(bytes.NewReader(b), &h) != nil || h.checkVersion() != nil {
 			return
 		}
-		a, err := h.agree(&own)
+		a, err := h.agree(&own, verbs.LinkEthernet)
 		if err != nil {
 			return
 		}

@@ -161,6 +161,7 @@ func (l *Listener) bootstrap(b *bootstrap) error {
 	}
 	refuse := func(code string, err error) error {
 		h := n.hello(l.id)
+		h.GIDTypes = b.path.types
 		h.Refused = &refusal{Code: code, Text: err.Error()}
 		writeFrame(b.attempt.line, n.cfg.StepTimeout, &h)
 		return fmt.Errorf("%w: %w", errSaid, err)
@@ -175,11 +176,16 @@ func (l *Listener) bootstrap(b *bootstrap) error {
 	if err := n.claimIn(id, &b.attempt); err != nil {
 		return refuse("exists", err)
 	}
+	b.gidType = b.their.GIDType // the dialer has chosen
 	err := b.prepare(l.id)
 	if err != nil {
 		err = refuse("setup", err)
-	} else if _, bad := b.their.agree(&b.own); bad != nil {
-		err = refuse("path", bad)
+	} else if _, bad := b.their.agree(&b.own, b.path.port.LinkLayer); bad != nil {
+		code := "path"
+		if errors.Is(bad, errGIDType) {
+			code = "gid_type"
+		}
+		err = refuse(code, bad)
 	}
 	if err == nil && n.aborted(&b.attempt) {
 		err = refuse("exists", errExists)

@@ -39,6 +39,8 @@ type Node struct {
 	badClients atomic.Uint64
 	strays     atomic.Uint64
 
+	goodGID atomic.Pointer[verbs.GIDEntry] // with which a queue pair came up
+
 	life context.Context // ends with Close
 	end  context.CancelFunc
 	wg   sync.WaitGroup // everything that runs but the worker

@@ -122,7 +122,7 @@ func (l *lane) connect(r *rig, p *Params, mine, peer *endpoint) error {
 	mtu, reads, destReads := p.common(mine, peer)
 	path := qp.Path{
 		Port: r.portNum, SGIDIndex: uint8(r.gid.Index), Access: p.Op.access(), SendPSN: l.psn,
-		DestNum: l.remote.Num, RecvPSN: l.remote.PSN, DGID: peer.GID, LID: peer.LID, Global: !peer.GID.IsZero(),
+		DestNum: l.remote.Num, RecvPSN: l.remote.PSN, DGID: peer.GID, LID: peer.LID, Global: r.global(p, mine, peer),
 		MTU: mtu, MaxReads: reads, MaxDestReads: destReads,
 		AckTimeout: qp.AckTimeout(p.AckTimeout), SL: p.ServiceLevel, TrafficClass: p.TrafficClass,
 		RetryCount: p.RetryCount, RNRTimer: qp.RNRTimer(p.RNRTimer), HopLimit: p.HopLimit, FlowLabel: p.FlowLabel,

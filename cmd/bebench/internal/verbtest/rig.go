@@ -56,7 +56,7 @@ func openRig(dev verbs.Device, p *Params) (_ *rig, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.gid, err = chooseGID(gids, p.GIDIndex, r.port.LinkLayer); err != nil {
+	if r.gid, err = r.chooseGID(gids, p.GIDIndex); err != nil {
 		return nil, errors.WithMessagef(err, "%s: port %d", name, port)
 	}
 	r.mtu = r.port.ActiveMTU
@@ -71,8 +71,8 @@ func openRig(dev verbs.Device, p *Params) (_ *rig, err error) {
 	return r, err
 }
 
-// chooseGID takes the entry with the index, or the best.
-func chooseGID(gids []verbs.GIDEntry, index int, link verbs.LinkLayer) (verbs.GIDEntry, error) {
+// chooseGID takes the entry with the index, or the best that works.
+func (r *rig) chooseGID(gids []verbs.GIDEntry, index int) (verbs.GIDEntry, error) {
 	if index >= 0 {
 		for _, g := range gids {
 			if g.Index == index {
@@ -81,11 +81,14 @@ func chooseGID(gids []verbs.GIDEntry, index int, link verbs.LinkLayer) (verbs.GI
 		}
 		return verbs.GIDEntry{}, errors.Errorf("no GID with index %d: `bebench devices` lists them, choose with -x", index)
 	}
-	if ranked := verbs.RankGIDs(gids); len(ranked) > 0 {
+	ranked := verbs.RankGIDs(gids)
+	switch infiniband := r.port.LinkLayer == verbs.LinkInfiniBand; {
+	case len(ranked) > 0 && infiniband:
 		return ranked[0], nil
-	}
-	if link == verbs.LinkInfiniBand {
+	case infiniband:
 		return verbs.GIDEntry{}, nil // addressed by LID
+	case len(ranked) > 0:
+		return verbs.UsableGID(r.ctx, int(r.portNum), ranked)
 	}
 	return verbs.GIDEntry{}, errors.New("the GID table is empty: give the network interface an IP address")
 }
@@ -148,6 +151,18 @@ func (r *rig) endpoint() endpoint {
 		Link: r.port.LinkLayer.String(), GID: r.gid.GID, GIDType: r.gid.Type.String(), LID: r.port.LID, MTUBytes: r.mtu.Bytes(),
 		MaxReads: r.attr.MaxReads, MaxDestReads: r.attr.MaxDestReads,
 	}
+}
+
+// address is the endpoint's, which has our link layer.
+func (e *endpoint) address(r *rig) verbs.Address {
+	return verbs.Address{Link: r.port.LinkLayer, LID: e.LID, GID: e.GID}
+}
+
+// global reports whether packets to the peer carry a global route header: where they
+// must, and where a GID was chosen.
+func (r *rig) global(p *Params, mine, peer *endpoint) bool {
+	must, _ := mine.address(r).Global(peer.address(r))
+	return must || p.GIDIndex >= 0 && !peer.GID.IsZero()
 }
 
 // fits reports whether two ends can talk to each other.

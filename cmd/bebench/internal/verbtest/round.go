@@ -73,7 +73,11 @@ func (rd *round) connect(ctx context.Context, mine *endpoint) error {
 	if err := rd.c.Recv("endpoints", &peer); err != nil {
 		return err
 	}
-	if err := mine.fits(&peer); err != nil {
+	err := mine.fits(&peer)
+	if err == nil && !rd.p.CM { // the connection manager has rules of its own
+		_, err = mine.address(rd.r).Global(peer.address(rd.r))
+	}
+	if err != nil {
 		return errors.WithMessage(err, "step endpoints with "+rd.c.Peer())
 	}
 	for i, f := range rd.flows {
