@@ -21,6 +21,8 @@ func TestWakeAndCancel(t *testing.T)     { rig.WakeAndCancel(t) }
 func TestCloseWhileWaiting(t *testing.T) { rig.CloseWhileWaiting(t) }
 
 func TestBadRKey(t *testing.T)          { rig.BadRKey(t) }
+func TestUnequalMTU(t *testing.T)       { rig.UnequalMTU(t) }
+func TestUsableGID(t *testing.T)        { rig.UsableGID(t) }
 func TestOutOfBounds(t *testing.T)      { rig.OutOfBounds(t) }
 func TestBadLKey(t *testing.T)          { rig.BadLKey(t) }
 func TestReceiveTooSmall(t *testing.T)  { rig.ReceiveTooSmall(t) }
