@@ -67,17 +67,39 @@ func readDest(r io.Reader) (d dest, err error) {
 type player struct {
 	dev      string
 	gid      verbs.GIDEntry
+	lid      uint16
 	local    dest
+	pd       verbs.PD
 	qp       qp.QP
 	cq       cq.CQ
 	mr       mr.Region
-	out, in  []byte // halves of the region
+	mem      []byte
+	out, in  []byte // halves of the memory
 	outgoing int    // sends without a completion
 }
 
 // newPlayer makes an end with room for a message of size bytes. All of it is
 // closed when the test ends.
 func newPlayer(t *testing.T, size int) *player {
+	t.Helper()
+	p := newStation(t, 2*size, 8)
+	p.out, p.in = p.mem[:size], p.mem[size:2*size]
+	var err error
+	p.qp, err = p.pd.CreateQP(verbs.QPConfig{SendCQ: p.cq, RecvCQ: p.cq, Caps: qp.Caps{SendWR: 2, RecvWR: 2, SendSGE: 1, RecvSGE: 1}})
+	must(t, err)
+	closeLater(t, p.qp)
+	p.local = p.dest(p.qp)
+	return p
+}
+
+// dest is how the peer reaches a queue pair, which starts at a random PSN.
+func (p *player) dest(q qp.QP) dest {
+	return dest{lid: p.lid, num: q.Num(), psn: qp.PSN(rand.Uint32()) & qp.PSNMask, gid: p.gid.GID}
+}
+
+// newStation makes an end without queue pairs, with so many bytes of memory and room
+// for so many completions.
+func newStation(t *testing.T, bytes, entries int) *player {
 	t.Helper()
 	p := &player{dev: testdev.Name(t)}
 	dev, err := provider.Open(p.dev)
@@ -97,39 +119,42 @@ func newPlayer(t *testing.T, size int) *player {
 	if p.gid.GID.IsZero() {
 		t.Skipf("%s has no RoCE v2 GID for IPv4: %v", p.dev, gids)
 	}
-	pd, err := ctx.AllocPD()
+	p.lid = port.LID
+	p.pd, err = ctx.AllocPD()
 	must(t, err)
-	closeLater(t, pd)
-	mem, err := mmio.Anonymous(2 * max(size, 1))
+	closeLater(t, p.pd)
+	mem, err := mmio.Anonymous(max(bytes, 1))
 	must(t, err)
 	closeLater(t, mem)
-	p.out, p.in = mem.Bytes()[:size], mem.Bytes()[size:2*size]
-	p.mr, err = pd.Register(mem.Bytes(), mr.LocalWrite)
+	p.mem = mem.Bytes()
+	p.mr, err = p.pd.Register(p.mem, mr.LocalWrite)
 	must(t, err)
 	t.Cleanup(func() {
-		if err := pd.Deregister(p.mr); err != nil {
+		if err := p.pd.Deregister(p.mr); err != nil {
 			t.Error(err)
 		}
 	})
-	p.cq, err = ctx.CreateCQ(verbs.CQConfig{Entries: 8})
+	p.cq, err = ctx.CreateCQ(verbs.CQConfig{Entries: entries})
 	must(t, err)
 	closeLater(t, p.cq)
-	p.qp, err = pd.CreateQP(verbs.QPConfig{SendCQ: p.cq, RecvCQ: p.cq, Caps: qp.Caps{SendWR: 2, RecvWR: 2, SendSGE: 1, RecvSGE: 1}})
-	must(t, err)
-	closeLater(t, p.qp)
-	p.local = dest{lid: port.LID, num: p.qp.Num(), psn: qp.PSN(rand.Uint32()) & qp.PSNMask, gid: p.gid.GID}
 	return p
 }
 
 // connect brings our end up and posts its first receive.
 func (p *player) connect(t *testing.T, peer dest) {
 	t.Helper()
+	p.join(t, p.qp, p.local, peer)
+	p.recv(t)
+}
+
+// join brings a queue pair up.
+func (p *player) join(t *testing.T, q qp.QP, local, peer dest) {
+	t.Helper()
 	path := qp.Path{
-		SGIDIndex: uint8(p.gid.Index), SendPSN: p.local.psn, DestNum: peer.num, RecvPSN: peer.psn,
+		SGIDIndex: uint8(p.gid.Index), SendPSN: local.psn, DestNum: peer.num, RecvPSN: peer.psn,
 		DGID: peer.gid, Global: true, MTU: qp.MTU1024, MaxReads: 1, MaxDestReads: 1,
 	}
-	must(t, path.Connect(p.qp))
-	p.recv(t)
+	must(t, path.Connect(q))
 }
 
 func (p *player) recv(t *testing.T) {
@@ -217,9 +242,7 @@ func (p *player) same(t *testing.T, round int, want []byte) {
 
 func TestPingPong(t *testing.T) {
 	testdev.Name(t)
-	if _, err := exec.LookPath(pingpong); err != nil {
-		t.Skipf("%s is not installed (Debian: apt-get install ibverbs-utils)", pingpong)
-	}
+	needPeer(t, pingpong)
 	const seed = 1
 	t.Logf("seed %d", seed)
 	for _, size := range []int{1, 4096, 100_003} {
@@ -227,6 +250,14 @@ func TestPingPong(t *testing.T) {
 			t.Run(fmt.Sprintf("peer=server/size=%d%s", size, flag), func(t *testing.T) { withServer(t, size, flag, seed) })
 			t.Run(fmt.Sprintf("peer=client/size=%d%s", size, flag), func(t *testing.T) { withClient(t, size, flag, seed) })
 		}
+	}
+}
+
+// needPeer skips a test whose peer is not there.
+func needPeer(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("%s is not installed (Debian: apt-get install ibverbs-utils)", program)
 	}
 }
 
@@ -239,7 +270,7 @@ func withServer(t *testing.T, size int, flag string, seed uint64) {
 	must(t, err)
 	addr := l.Addr().String()
 	must(t, l.Close())
-	wait := p.start(ctx, t, addr, size, flag)
+	wait := p.start(ctx, t, pingpong, addr, size, rounds, flag)
 	conn := dialUntil(ctx, t, addr)
 	defer conn.Close()
 	_, err = conn.Write(p.local.append(nil))
@@ -261,7 +292,7 @@ func withClient(t *testing.T, size int, flag string, seed uint64) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer l.Close()
-	wait := p.start(ctx, t, l.Addr().String(), size, flag, "127.0.0.1")
+	wait := p.start(ctx, t, pingpong, l.Addr().String(), size, rounds, flag, "127.0.0.1")
 	deadline, _ := ctx.Deadline()
 	must(t, l.(*net.TCPListener).SetDeadline(deadline))
 	conn, err := l.Accept()
@@ -281,17 +312,17 @@ func withClient(t *testing.T, size int, flag string, seed uint64) {
 
 // start runs the peer; what it gives waits for the peer's end, which must be a good
 // one.
-func (p *player) start(ctx context.Context, t *testing.T, addr string, size int, more ...string) (wait func()) {
+func (p *player) start(ctx context.Context, t *testing.T, program, addr string, size, iters int, more ...string) (wait func()) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(addr)
 	must(t, err)
-	args := []string{"-d", p.dev, "-g", strconv.Itoa(p.gid.Index), "-p", port, "-s", strconv.Itoa(size), "-n", strconv.Itoa(rounds)}
+	args := []string{"-d", p.dev, "-g", strconv.Itoa(p.gid.Index), "-p", port, "-s", strconv.Itoa(size), "-n", strconv.Itoa(iters)}
 	for _, a := range more {
 		if a != "" {
 			args = append(args, a)
 		}
 	}
-	cmd := exec.CommandContext(ctx, pingpong, args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	must(t, cmd.Start())
@@ -326,7 +357,7 @@ func dialUntil(ctx context.Context, t *testing.T, addr string) net.Conn {
 		}
 		select {
 		case <-ctx.Done():
-			t.Fatalf("%s does not listen: %v", pingpong, err)
+			t.Fatalf("the peer does not listen: %v", err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
