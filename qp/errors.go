@@ -11,7 +11,7 @@ var (
 	ErrInlineUse      = errors.New("inline payload is for SEND and WRITE, without segments")
 	ErrMessageTooLong = errors.New("message is longer than 2^31 bytes or than the port allows")
 	ErrOpcode         = errors.New("no such operation on this queue pair")
-	ErrBind           = errors.New("LOCAL_INV and BIND_MW have no payload; BIND_MW needs SendWR.Bind with a range, remote access only, and the old key with another low byte")
+	ErrBind           = errors.New("LOCAL_INV and BIND_MW have no payload; BIND_MW needs SendWR.Bind with a range, remote access only, and the old key with another low byte; LOCAL_INV needs a window that is bound")
 	ErrAtomic         = errors.New("an atomic needs one 8-byte result and an 8-byte aligned remote address")
 	ErrState          = errors.New("not possible in this state of the queue pair: receives need INIT or later, sends need RTS")
 	ErrTransition     = errors.New("illegal queue pair transition")

@@ -35,6 +35,10 @@ var (
 	// (drivers/infiniband/sw/rxe/rxe_resp.c).
 	NoLastWQE = Fault{Driver: "rxe", Before: "6.4",
 		What: "the driver does not report QP_LAST_WQE_REACHED of a queue pair with a shared receive queue"}
+	// WindowBounds: check_rkey of drivers/infiniband/sw/rxe/rxe_resp.c looks at the
+	// region's range, not at the window's.
+	WindowBounds = Fault{Driver: "rxe",
+		What: "a peer reaches by a memory window's key all of the region that the window is bound to, not only the window's range"}
 	// GetContextByWrite: UVERBS_METHOD_INVOKE_WRITE has the command's number under
 	// the attribute's id under which GET_CONTEXT has its array of capability files
 	// (ib_uapi UVERBS_ATTR_GET_CONTEXT_FD_ARR), and 7.2 takes one for the other.

@@ -27,6 +27,7 @@ type fakeKernel struct {
 	memory   *os.File
 	end      int64 // of the memory handed out
 	next     uint32
+	qps      uint32 // made
 	requests int
 	fail     func(n int, c *uverbs.Call) syscall.Errno // n counts from 0
 	bad      bool                                      // hand out queues with a header of no sense
@@ -103,7 +104,8 @@ func (k *fakeKernel) ioctl(fd int, page []byte) syscall.Errno {
 		k.queue("cq", c.Attr("UHW_OUT").Bytes)
 	case "create queue pair":
 		u32(c.Attr("HANDLE").Value, 0, handle())
-		u32(c.Attr("RESP_QP_NUM").Bytes, 0, 17)
+		u32(c.Attr("RESP_QP_NUM").Bytes, 0, 17+k.qps)
+		k.qps++
 		for i := range 5 {
 			u32(c.Attr("RESP_CAP").Bytes, 4*i, binary.NativeEndian.Uint32(c.Attr("CAP").Bytes[4*i:]))
 		}
@@ -184,6 +186,10 @@ func (k *fakeKernel) complete(cs ...cq.Completion) {
 		wcWRID.Put(e, c.ID)
 		wcStatus.Put(e, uint32(c.Status))
 		wcQPNum.Put(e, uint32(c.QPNum))
+		if c.Flags&cq.HasInvalidate != 0 {
+			wcWcFlags.Put(e, uint32(wcWithInvalidate))
+			wcInvalidateRkey.Put(e, c.Imm)
+		}
 		k.memory.WriteAt(e, off+queueSize+int64(producer)<<fakeLog2)
 		producer = (producer + 1) & fakeMask
 	}

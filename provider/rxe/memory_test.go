@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/uverbs"
@@ -27,7 +28,7 @@ func TestMemoryOfLostDevice(t *testing.T) {
 	must(t, err)
 	w, err := mem.AllocWindow()
 	must(t, err)
-	p.pd.Bind(w.RKey, p.user)
+	p.pd.ctx.Bind(w.RKey, p.num)
 	k.mu.Lock()
 	k.fail = func(int, *uverbs.Call) syscall.Errno { return unix.EIO }
 	k.mu.Unlock()
@@ -76,13 +77,65 @@ func TestCloseBeforeWindow(t *testing.T) {
 	}
 	other, err := p.pd.CreateQP(verbs.QPConfig{SendCQ: q, RecvCQ: q, Caps: fakeCaps})
 	must(t, err)
-	p.pd.Bind(w.RKey.Next(), other.(*queuePair).user)
+	p.pd.ctx.Bind(w.RKey.Next(), other.Num())
 	must(t, p.Close())
 	if err := other.Close(); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("the other one closed with a window bound: %v", err)
 	}
 	must(t, mem.FreeWindow(w))
 	must(t, other.Close())
+}
+
+// A LOCAL_INV that would find the window free does not reach the kernel: not when
+// nothing was bound, nor a second time, nor after the peer's or a failure of the
+// queue pair, nor from another queue pair.
+func TestInvalidateOnce(t *testing.T) {
+	k := newFake(t)
+	_, q, p := stand(t, k)
+	mem, err := verbs.MemoryOf(p.pd)
+	must(t, err)
+	w, err := mem.AllocWindow()
+	must(t, err)
+	must(t, (&qp.Path{MTU: qp.MTU1024}).Connect(p))
+	p.caps.Windows = true
+	key := w.RKey
+	bind := func() {
+		t.Helper()
+		if n, err := p.PostSend([]qp.SendWR{{Opcode: qp.BindMW, RKey: key, Bind: &qp.Bind{Length: 8, RKey: key.Next()}}}); n != 1 || err != nil {
+			t.Fatalf("bind: %d, %v", n, err)
+		}
+		p.sqProducer = 0 // the fake takes nothing from the queue
+		key = key.Next()
+	}
+	invalidate := func(want error) {
+		t.Helper()
+		wrs := []qp.SendWR{{Opcode: qp.Send}, {Opcode: qp.LocalInv, RKey: key}, {Opcode: qp.Send}}
+		if n, err := p.PostSend(wrs); err != want || (n == 3) != (want == nil) || n == 0 {
+			t.Errorf("invalidate: %d, %v; want %v", n, err, want)
+		}
+		p.sqProducer = 0
+	}
+	invalidate(qp.ErrBind)
+	bind()
+	invalidate(nil)
+	invalidate(qp.ErrBind)
+	bind()
+	var buf [1]cq.Completion
+	k.complete(cq.Completion{QPNum: p.num, Opcode: cq.Recv, Flags: cq.HasInvalidate, Imm: uint32(key)})
+	if n, err := q.Poll(buf[:]); n != 1 || err != nil || buf[0].Flags != cq.HasInvalidate || mr.RKey(buf[0].Imm) != key {
+		t.Fatalf("completion %+v, %v", buf, err)
+	}
+	invalidate(qp.ErrBind)
+	bind()
+	if p.pd.ctx.Invalidate(key, p.num+1) {
+		t.Error("another queue pair's window was invalidated")
+	}
+	k.complete(cq.Completion{QPNum: p.num, Status: cq.MWBindError})
+	if n, err := q.Poll(buf[:]); n != 1 || err != nil {
+		t.Fatalf("%d completions, %v", n, err)
+	}
+	invalidate(qp.ErrBind)
+	must(t, mem.FreeWindow(w))
 }
 
 // The bytes of a BIND_MW, field by field: the vectors have none.

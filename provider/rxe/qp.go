@@ -132,8 +132,9 @@ func (q *queuePair) PostSend(wrs []qp.SendWR) (n int, err error) {
 			err = qp.ErrQueueFull
 			break
 		}
-		if w.Opcode == qp.BindMW {
-			q.pd.Bind(w.RKey, q.user)
+		if w.Opcode.IsLocal() && !q.noteWindow(w) {
+			err = qp.ErrBind
+			break
 		}
 		putSend(q.sq.elem(producer), w, q.sigAll)
 		producer = mask.Next(producer)
@@ -155,6 +156,18 @@ func (q *queuePair) PostSend(wrs []qp.SendWR) (n int, err error) {
 		return n, ring
 	}
 	return n, err
+}
+
+// noteWindow notes a request for a window, and reports whether it may be posted. A
+// LOCAL_INV of a window that is not bound would crash the kernel: rxe_do_invalidate_mw
+// of drivers/infiniband/sw/rxe/rxe_mw.c follows the window's pointer to its queue
+// pair, which is nil then.
+func (q *queuePair) noteWindow(w *qp.SendWR) bool {
+	if w.Opcode == qp.LocalInv {
+		return q.pd.ctx.Invalidate(w.RKey, q.num)
+	}
+	q.pd.ctx.Bind(w.RKey, q.num)
+	return true
 }
 
 // PostRecv posts receives. In ERR they are flushed like those posted before.
@@ -278,7 +291,7 @@ func (q *queuePair) destroy() (uverbs.Reported, error) {
 	if q.closed.Load() {
 		return uverbs.Reported{}, c.Fail("destroy queue pair", q.name(), qp.ErrClosed, "")
 	}
-	if err := q.pd.CheckUnbound(q.user); err != nil {
+	if err := q.pd.ctx.CheckUnbound(q.num); err != nil {
 		return uverbs.Reported{}, err
 	}
 	n, err := c.K.DestroyQP(q.h)

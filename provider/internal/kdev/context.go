@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/uverbs"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -29,7 +30,8 @@ type Context struct {
 	seen    *sync.Cond         // an object's count of events went up, or the reader ended
 	objects map[uint64]*object // by user handle
 	qps     map[cq.QPNum]QueuePair
-	next    uint64 // user handle
+	windows map[mr.RKey]*window // by slot
+	next    uint64              // user handle
 	pds     int
 	closed  bool
 
@@ -51,7 +53,7 @@ func New(k *uverbs.Context, info verbs.DeviceInfo, query func() (verbs.DeviceAtt
 	}
 	c := &Context{
 		K: k, Limits: limits, info: info, query: query, next: 1,
-		objects: map[uint64]*object{}, qps: map[cq.QPNum]QueuePair{}, events: make(chan verbs.Event, eventBacklog),
+		objects: map[uint64]*object{}, qps: map[cq.QPNum]QueuePair{}, windows: map[mr.RKey]*window{}, events: make(chan verbs.Event, eventBacklog),
 	}
 	c.seen = sync.NewCond(&c.mu)
 	return c, nil

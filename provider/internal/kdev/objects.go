@@ -4,6 +4,7 @@ package kdev
 
 import (
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 )
 
@@ -85,12 +86,15 @@ func (c *Context) Leave(handle uint64, reported uint32) {
 	}
 }
 
-// Polled tells the queue pairs of those completions that are errors. It is for a
-// completion queue's Poll, and does not allocate.
+// Polled tells the queue pairs of those completions that are errors, and notes
+// windows that a peer invalidated. It is for a completion queue's Poll, and does not
+// allocate.
 func (c *Context) Polled(cs []cq.Completion) {
 	for i := range cs {
 		if cs[i].Status != cq.Success {
 			c.failed(cs[i].QPNum)
+		} else if cs[i].Flags&cq.HasInvalidate != 0 {
+			c.Invalidate(mr.RKey(cs[i].Imm), cs[i].QPNum)
 		}
 	}
 }
@@ -98,6 +102,7 @@ func (c *Context) Polled(cs []cq.Completion) {
 func (c *Context) failed(num cq.QPNum) {
 	c.mu.Lock()
 	q := c.qps[num]
+	c.unbind(num)
 	c.mu.Unlock()
 	if q != nil {
 		q.Failed()

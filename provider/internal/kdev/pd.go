@@ -19,7 +19,6 @@ type PD struct {
 
 	mu      sync.Mutex
 	regions map[uverbs.MRHandle]mr.Region
-	windows map[mr.RKey]*window // by the part of the key that does not change
 	closed  bool
 }
 
@@ -33,7 +32,7 @@ func (c *Context) NewPD(uhw *uverbs.UHW) (*PD, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pds++
-	return &PD{ctx: c, h: h, regions: map[uverbs.MRHandle]mr.Region{}, windows: map[mr.RKey]*window{}}, nil
+	return &PD{ctx: c, h: h, regions: map[uverbs.MRHandle]mr.Region{}}, nil
 }
 
 // notHere is the remedy for a region that is not of the domain.

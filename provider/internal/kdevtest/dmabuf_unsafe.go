@@ -13,12 +13,14 @@ import (
 // udmabufCreate is UDMABUF_CREATE of linux/udmabuf.h, _IOW('u', 0x42, 24 bytes).
 const udmabufCreate = 0x40187542
 
-// dmabuf makes a dmabuf of a memory file, and shows its memory.
+// dmabuf makes a dmabuf of a memory file, and shows its memory. A system without
+// udmabuf gives -1.
 func dmabuf(t *testing.T, size int) (fd int, view []byte) {
 	t.Helper()
 	dev, err := os.OpenFile("/dev/udmabuf", os.O_RDWR, 0)
 	if err != nil {
-		t.Skipf("no dmabuf to test with: %v", err)
+		t.Log(err)
+		return -1, nil
 	}
 	defer dev.Close()
 	file, err := unix.MemfdCreate("dmabuf", unix.MFD_ALLOW_SEALING|unix.MFD_CLOEXEC)
