@@ -107,3 +107,35 @@ func TestRankOfGIDs(t *testing.T) {
 		t.Errorf("ranks by index: %v, want %v", ranks, want)
 	}
 }
+
+// C06: of four devices that sysfs lists two can be opened; the other two do not stand
+// in their way. With another version of the ABI none can, and one line says so.
+func TestFourDevicesTwoNodes(t *testing.T) {
+	if !mmio.HasBarriers {
+		t.Skip("no barriers for device memory on this processor")
+	}
+	h := testhost.New(t, testhost.NIC{Name: "mlx5_0"}, testhost.NIC{Name: "mlx5_1", NoNode: true}, testhost.NIC{Name: "mlx5_2"}, testhost.NIC{Name: "mlx5_3", Denied: true})
+	usable := func() (names, why []string) {
+		all, err := provider.RankOf(h.Verbs)
+		if err != nil || len(all) != 4 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		for _, c := range all {
+			if c.Rank > 0 {
+				names = append(names, c.Name)
+			} else {
+				why = append(why, c.Why)
+			}
+		}
+		return names, why
+	}
+	names, why := usable()
+	if !slices.Equal(names, []string{"mlx5_0", "mlx5_2"}) || !strings.Contains(why[0], "no device node") || !strings.Contains(why[1], "permission denied") {
+		t.Errorf("usable %q; the others: %q", names, why)
+	}
+	h.Write("sys/class/infiniband_verbs/abi_version", "7")
+	names, why = usable()
+	if len(names) != 0 || why[0] != "verbs ABI version 6: not supported by the kernel, which has version 7" {
+		t.Errorf("with ABI 7: usable %q; %q", names, why)
+	}
+}
