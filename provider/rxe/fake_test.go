@@ -30,7 +30,7 @@ type fakeKernel struct {
 	qps      uint32 // made
 	requests int
 	fail     func(n int, c *uverbs.Call) syscall.Errno // n counts from 0
-	bad      bool                                      // hand out queues with a header of no sense
+	bad      string                                    // kind of queue to hand out with a header of no sense
 	objects  map[uint64]string                         // alive, by handle: what they are
 	events   []*os.File                                // write ends: async events first, then completion channels
 	reported uint32                                    // async events that destroying a queue pair reports
@@ -164,7 +164,7 @@ func (k *fakeKernel) queue(kind string, info []byte) {
 		k.t.Fatal(err)
 	}
 	h := header(fakeLog2, fakeMask, 0)
-	if k.bad {
+	if k.bad == kind {
 		queueIndexMask.Put(h, 1<<20-1)
 	}
 	k.memory.WriteAt(h, off)

@@ -184,15 +184,19 @@ func TestEveryRequestFails(t *testing.T) {
 
 // A driver whose queues make no sense is refused.
 func TestBadQueueHeaders(t *testing.T) {
-	k := newFake(t)
-	fds, maps := openFDs(t), mmio.Live()
-	k.bad = true
-	var op *verbs.OpError
-	if err := life(k.device()); !errors.As(err, &op) || op.Op != "map completion queue" {
-		t.Errorf("error %v", err)
-	}
-	if f, m := openFDs(t)-len(k.events), mmio.Live(); f != fds || m != maps {
-		t.Errorf("%d descriptors and %d mappings left", f-fds, m-maps)
+	for kind, want := range map[string]string{
+		"cq": "map completion queue", "sq": "map send queue", "rq": "map receive queue", "srq": "map shared receive queue",
+	} {
+		k := newFake(t)
+		fds, maps := openFDs(t), mmio.Live()
+		k.bad = kind
+		var op *verbs.OpError
+		if err := life(k.device()); !errors.As(err, &op) || op.Op != want {
+			t.Errorf("error %v, want of %q", err, want)
+		}
+		if f, m := openFDs(t)-len(k.events), mmio.Live(); f != fds || m != maps {
+			t.Errorf("%s: %d descriptors and %d mappings left", kind, f-fds, m-maps)
+		}
 	}
 }
 

@@ -101,11 +101,11 @@ func TestResizedQueueNotMapped(t *testing.T) {
 	_, q, _ := stand(t, k)
 	must(t, q.Resize(8))
 	maps := mmio.Live()
-	k.bad = true
+	k.bad = "cq"
 	if err := q.Resize(4); err == nil {
 		t.Fatal("a queue of no sense was taken")
 	}
-	k.bad = false
+	k.bad = ""
 	var buf [1]cq.Completion
 	if _, err := q.Poll(buf[:]); err != cq.ErrOverflow {
 		t.Errorf("poll: %v", err)
