@@ -27,12 +27,16 @@ type allocFlags struct {
 	output     outputFlags
 }
 
+// workloads are the sets of sizes by name.
+var workloads = map[string]allocjob.Workload{"small": allocjob.Small, "large": allocjob.Large}
+
 func newAlloc(e *env) *cobra.Command {
 	f := new(allocFlags)
 	c := &cobra.Command{
 		Use: "alloc", Short: "the allocator workloads: small and large buffers, a tenth freed by other threads", Args: noSuchCommand,
 		RunE: func(c *cobra.Command, _ []string) error { return runAlloc(e, c, f) },
 	}
+	c.AddCommand(newGrowth(e))
 	fs := c.Flags()
 	fs.StringVarP(&f.workload, "workload", "w", "small,large", "workloads: small (16 B to 16 KiB), large (64 KiB to 1 MiB)")
 	fs.StringVarP(&f.threads, "threads", "t", "1,2,4,8", "thread counts")
@@ -109,7 +113,7 @@ func (f *allocFlags) runs() (runs []allocRun, err error) {
 		return nil, exit.Usagef("alloc: --touch %q: want page or edge", f.touch)
 	}
 	for _, w := range strings.Split(f.workload, ",") {
-		work, ok := map[string]allocjob.Workload{"small": allocjob.Small, "large": allocjob.Large}[w]
+		work, ok := workloads[w]
 		if !ok {
 			return nil, exit.Usagef("alloc: --workload %q: want small or large", w)
 		}

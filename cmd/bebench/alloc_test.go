@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -52,8 +54,36 @@ func TestAllocRefused(t *testing.T) {
 		{"--source stack", "heap or pool"},
 		{"--huge yes", "advise or off"},
 		{"--tsv", "one workload"},
-		{"host", "takes no argument"},
+		{"host", "no command"},
 	} {
 		bebench(context.Background(), append([]string{"alloc"}, strings.Fields(c.args)...)...).want(t, exit.Usage, c.text)
+	}
+}
+
+// TestAllocGrowth: a row for each point, a chart, and no registration late on the
+// plateau.
+func TestAllocGrowth(t *testing.T) {
+	svg := filepath.Join(t.TempDir(), "growth.svg")
+	r := bebench(context.Background(), "alloc", "growth", "-w", "large", "--live", "32", "--samples", "16", "--svg", svg, "--json", "-")
+	r.want(t, exit.Done)
+	var doc report.Document
+	if err := json.Unmarshal([]byte(r.out), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Rows) != 16 || doc.Rows[0].Op != "growth" || doc.Rows[15].Op != "plateau" {
+		t.Fatalf("%d rows: %+v", len(doc.Rows), doc.Rows)
+	}
+	if a, b := doc.Rows[12].Counters["registrations"], doc.Rows[15].Counters["registrations"]; a == 0 || a != b {
+		t.Errorf("%d registrations, then %d", a, b)
+	}
+	chart, err := os.ReadFile(svg)
+	if err != nil || !strings.HasPrefix(string(chart), "<svg") || strings.Count(string(chart), "<polyline") != 2 {
+		t.Errorf("%v: %.200s", err, chart)
+	}
+	bebench(context.Background(), "alloc", "growth", "--live", "8", "--samples", "4").want(t, exit.Done, "plateau", "registered[MiB]")
+	for _, c := range []struct{ args, text string }{
+		{"-w medium", "small or large"}, {"--source stack", "heap or pool"}, {"--live 0", "--live"}, {"--samples 1", "--samples"},
+	} {
+		bebench(context.Background(), append([]string{"alloc", "growth"}, strings.Fields(c.args)...)...).want(t, exit.Usage, c.text)
 	}
 }

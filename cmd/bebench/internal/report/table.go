@@ -71,6 +71,22 @@ func AllocTable(w io.Writer) *Table {
 	}}
 }
 
+// GrowthTable is for the run of a live set that grows and then stays: a row for each
+// point.
+func GrowthTable(w io.Writer) *Table {
+	mib := func(name string) func(*Row) string {
+		return func(r *Row) string { return num(ptr(float64(r.Counters[name])), 1.0/mebi, 1) }
+	}
+	return &Table{w, []column{
+		{"phase  ", func(r *Row) string { return r.Op }},
+		{"#ops      ", ops},
+		{"live[MiB]", mib("live_bytes")},
+		{"in use[MiB]", mib("in_use_bytes")},
+		{"registered[MiB]", mib("registered_bytes")},
+		{"registrations", func(r *Row) string { return fmt.Sprint(r.Counters["registrations"]) }},
+	}}
+}
+
 // JobTable is for the parameter-server job: a row for each operation and
 // transport.
 func JobTable(w io.Writer) *Table {
