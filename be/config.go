@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/byteexpress/byteexpress/bemalloc"
 	"github.com/byteexpress/byteexpress/qp"
 )
 
@@ -130,6 +131,9 @@ func (c Config) withDefaults() (Config, error) {
 		if f.v < 0 || f.v > f.max {
 			return c, fmt.Errorf("be: config: %s is %d, must be 0 to %d", f.name, f.v, f.max)
 		}
+	}
+	if c.PoolBytes > 0 && c.PoolBytes < bemalloc.MinBytes {
+		return c, fmt.Errorf("be: config: PoolBytes is %d, must be at least %d, or 0 for no limit", c.PoolBytes, bemalloc.MinBytes)
 	}
 	if c.RecvQuotaBytes == 0 {
 		c.RecvQuotaBytes = DefaultQuotaBytes

@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/bemalloc"
@@ -33,6 +34,7 @@ func TestConfigRefused(t *testing.T) {
 		"RecvQuotaBytes is -1":    {RecvQuotaBytes: -1},
 		"SocketQuotaBytes is -1":  {SocketQuotaBytes: -1},
 		"PoolBytes is -1":         {PoolBytes: -1},
+		"PoolBytes is 4194303":    {PoolBytes: 4<<20 - 1},
 		"at least FragmentBytes":  {WindowBytes: 1000},
 		"WindowBytes is 16777216": {WindowBytes: 1 << 24, FragmentBytes: 1 << 25},
 	} {
@@ -65,10 +67,10 @@ func TestAllocErrors(t *testing.T) {
 		text string
 	}{
 		{-1, bemalloc.ErrBadAlign, "allocate -1 bytes"},
-		{10 << 20, bemalloc.ErrLimit, "Config.PoolBytes is 4194304"},
+		{10 << 20, bemalloc.ErrLimit, "be.Config.PoolBytes is 4194304"},
 		{math.MaxInt, be.ErrTooLarge, "the limit"},
 	} {
-		if _, err := n.Alloc(c.size); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.text) {
+		if _, err := n.Alloc(c.size); !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.text) || strings.Contains(err.Error(), "MaxBytes") {
 			t.Errorf("%d bytes: %v, want %q", c.size, err, c.text)
 		}
 	}
@@ -87,5 +89,27 @@ func TestAllocErrors(t *testing.T) {
 	}
 	if _, err := n.Alloc(1); !errors.Is(err, be.ErrClosed) {
 		t.Errorf("after Close: %v", err)
+	}
+}
+
+// TestFreeFindsDamage: an overrun that Free finds is counted and comes from Close.
+func TestFreeFindsDamage(t *testing.T) {
+	t.Setenv("BEMALLOC_DEBUG", "guard")
+	_, n := newNode(t, sim.NewFabric(sim.Config{}), "a", be.Config{})
+	b, err := n.Alloc(100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	*(*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), len(b))) ^= 0xff
+	n.Free(b)
+	if got := n.Stats().Memory.Corruptions; got != 1 {
+		t.Errorf("%d corruptions counted, want 1", got)
+	}
+	var damage *bemalloc.CorruptError
+	if err := n.Close(); !errors.As(err, &damage) || damage.Offset != 100 {
+		t.Errorf("Close: %v", err)
+	}
+	if err := n.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
 	}
 }

@@ -3,6 +3,8 @@ package be
 import (
 	"sync/atomic"
 
+	"github.com/pkg/errors"
+
 	"github.com/byteexpress/byteexpress/bemalloc"
 	"github.com/byteexpress/byteexpress/mr"
 )
@@ -10,26 +12,47 @@ import (
 // memory is the node's pool as engines see it. It remembers when the pool had
 // nothing left, so that the next Free tells the workers.
 type memory struct {
-	pool  *bemalloc.Pool
-	short atomic.Bool
-	poke  func()
+	pool   *bemalloc.Pool
+	short  atomic.Bool
+	poke   func()
+	damage atomic.Pointer[bemalloc.CorruptError] // the first that a Free found
 }
 
 // Alloc gives n bytes of registered memory.
 func (m *memory) Alloc(n int) ([]byte, error) {
 	b, err := m.pool.Alloc(n)
 	if err != nil {
+		m.noteDamage(err)
 		m.short.Store(true)
 	}
 	return b, err
 }
 
-// Free gives a buffer back.
+// Free gives a buffer back. The pool counts what is wrong with it, and the first
+// damage is kept for Close to report.
 func (m *memory) Free(b []byte) {
-	m.pool.Free(b)
+	if err := m.pool.Free(b); err != nil {
+		m.noteDamage(err)
+	}
 	if m.short.Load() && m.short.Swap(false) {
 		m.poke()
 	}
+}
+
+// noteDamage keeps err if it is the first that tells of damaged memory.
+func (m *memory) noteDamage(err error) {
+	var damage *bemalloc.CorruptError
+	if errors.As(err, &damage) {
+		m.damage.CompareAndSwap(nil, damage)
+	}
+}
+
+// damaged gives the damage that was found, as an error.
+func (m *memory) damaged() error {
+	if d := m.damage.Load(); d != nil {
+		return d
+	}
+	return nil
 }
 
 // Region gives the keys of a buffer.

@@ -136,11 +136,14 @@ func (n *Node) Alloc(size int) ([]byte, error) {
 // allocError says in the node's terms why there is no buffer.
 func (n *Node) allocError(size int, err error) error {
 	what := fmt.Sprintf("be: %s: allocate %d bytes", n.device, size)
-	switch {
-	case errors.Is(err, bemalloc.ErrClosed):
+	if errors.Is(err, bemalloc.ErrClosed) {
 		return errors.WithMessage(ErrClosed, what)
-	case errors.Is(err, bemalloc.ErrLimit):
-		return errors.WithMessagef(err, "%s: Config.PoolBytes is %d", what, n.cfg.PoolBytes)
+	}
+	var limit *bemalloc.LimitError
+	if errors.As(err, &limit) {
+		l := *limit
+		l.What = "be.Config.PoolBytes"
+		err = &l
 	}
 	return errors.WithMessage(err, what)
 }
@@ -149,7 +152,8 @@ func (n *Node) allocError(size int, err error) error {
 // goroutine; Free(nil) does nothing. It must not be used afterwards. Other memory
 // is left alone, and counted in Stats as Memory.BadFrees; so are second Frees, as
 // Memory.DoubleFrees, most of which only BEMALLOC_DEBUG=check notices (see package
-// bemalloc).
+// bemalloc). Damage that BEMALLOC_DEBUG=guard finds, a *bemalloc.CorruptError, is
+// counted as Memory.Corruptions, and Close returns the first.
 func (n *Node) Free(b []byte) { n.mem.Free(b) }
 
 // Device is the device's name.
@@ -242,7 +246,8 @@ func (n *Node) closedErr(s *Socket) error {
 
 // Close ends the node: what was queued is sent for at most Linger, each peer
 // hears a goodbye, and everything is given back to the device. Buffers that the
-// application still holds make it fail; Close again after freeing them. It waits
+// application still holds make it fail; Close again after freeing them. Damaged
+// memory that a Free found is its error too, once, and the node is closed. It waits
 // for the worker, so it must not be called from a callback.
 func (n *Node) Close() error {
 	n.closeMu.Lock()
@@ -291,6 +296,9 @@ func (n *Node) Close() error {
 	err := n.worker.cq.Close()
 	if err2 := n.pd.Close(); err == nil {
 		err = err2
+	}
+	if err == nil {
+		err = n.mem.damaged()
 	}
 	return errors.Wrapf(err, "be: %s: close node", n.device)
 }

@@ -21,6 +21,9 @@ const (
 	HugeTLB
 )
 
+// MinBytes is the least that Config.MaxBytes can be: one block.
+const MinBytes = int64(blockSize)
+
 // A pool reserves reserveDefault of address space, or reserveFactor times its
 // limit if that is less.
 const (
@@ -42,7 +45,7 @@ type Config struct {
 	Access mr.Access
 
 	// MaxBytes bounds the registered bytes. 0: no limit of the pool's own. Less
-	// than a block (4 MiB) is an error.
+	// than MinBytes is an error.
 	MaxBytes int64
 	// ReserveBytes of address space, the most that the pool can ever serve. 0: eight
 	// times MaxBytes, so that long runs find room between others, but at most 64 GiB,
@@ -78,7 +81,7 @@ func (c *Config) check() error {
 		n       int64
 		atLeast int64
 	}{
-		{"MaxBytes", c.MaxBytes, blockSize},
+		{"MaxBytes", c.MaxBytes, MinBytes},
 		{"ReserveBytes", c.ReserveBytes, blockSize},
 		{"MaxRegionBytes", c.MaxRegionBytes, blockSize},
 		{"PreallocBytes", c.PreallocBytes, 1},

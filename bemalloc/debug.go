@@ -141,6 +141,7 @@ func (d *debugger) alloc(h *Heap, n, align int) ([]byte, error) {
 			d.mu.Lock()
 			at := d.freed[off]
 			d.mu.Unlock()
+			d.p.counters.corruptions.Add(1)
 			return nil, &CorruptError{"use after free or late device write", d.p.mem.addr + off, len(full), i, at.frames()}
 		}
 	}
@@ -176,6 +177,7 @@ func (d *debugger) free(b []byte) error {
 	var damage error
 	if d.cfg.Guard {
 		if i := differs(full[buf.n:buf.n+guardBytes], guardByte); i >= 0 {
+			d.p.counters.corruptions.Add(1)
 			damage = &CorruptError{"overrun", d.p.mem.addr + off, buf.n, buf.n + i, nil}
 		}
 	}

@@ -30,7 +30,7 @@ var (
 // LimitError says which limit of the pool's own a request hit. It matches
 // ErrLimit.
 type LimitError struct {
-	What string // "Config.MaxBytes" or "heap quota"
+	What string // "bemalloc.Config.MaxBytes" or "heap quota"
 	Used int64  // bytes counted against the limit
 	Max  int64  // the limit in bytes
 	Need int64  // bytes that the request needed on top

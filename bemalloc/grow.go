@@ -168,7 +168,7 @@ func (p *Pool) claim(n uint32) (uint32, error) {
 		return 0, ErrClosed
 	}
 	if limit := p.cfg.MaxBytes; limit > 0 && r.committed+bytes > limit {
-		return 0, &LimitError{"Config.MaxBytes", r.committed, limit, bytes, &p.room}
+		return 0, &LimitError{"bemalloc.Config.MaxBytes", r.committed, limit, bytes, &p.room}
 	}
 	run, b := uint32(0), uint32(0)
 	for ; b < r.hi && run < n; b++ {

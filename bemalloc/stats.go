@@ -35,6 +35,7 @@ type Stats struct {
 	BatchPuts     int64 // batches to them
 	LockWaits     int64 // times a central list was locked by another
 	BadFrees      int64
+	Corruptions   int64 // CorruptErrors
 	DoubleFrees   int64
 	HugeFallbacks int64 // blocks that HugeTLB could not serve
 }
@@ -62,6 +63,7 @@ type counters struct {
 	register, deregister  timing
 	registerFailures      atomic.Int64
 	badFrees, doubleFrees atomic.Int64
+	corruptions           atomic.Int64
 	hugeFallbacks         atomic.Int64
 }
 
@@ -95,6 +97,7 @@ func (p *Pool) Stats() Stats {
 		Deregister:       p.counters.deregister.stats(),
 		RegisterFailures: p.counters.registerFailures.Load(),
 		BadFrees:         p.counters.badFrees.Load(),
+		Corruptions:      p.counters.corruptions.Load(),
 		DoubleFrees:      p.counters.doubleFrees.Load(),
 		HugeFallbacks:    p.counters.hugeFallbacks.Load(),
 	}
