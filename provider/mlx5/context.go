@@ -44,6 +44,7 @@ func newContext(k *uverbs.Context, d *Device, a contextAnswer, s Settings) (*dev
 		c.uars.close()
 		return nil, err
 	}
+	c.BindsWindows = true
 	c.Start()
 	return c, nil
 }

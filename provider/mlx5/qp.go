@@ -52,6 +52,7 @@ func newQP(d *domain, send, recv *completionQueue, srq *sharedQueue, cfg verbs.Q
 		return nil, c.Fail(op, "", err, "")
 	}
 	q := &queuePair{pd: d, cqs: [2]*completionQueue{send, recv}, caps: s.caps, srq: srq}
+	q.caps.Windows = c.Limits.Flags.Windows()
 	if err := q.allocate(&s); err != nil {
 		q.release()
 		return nil, c.Fail(op, "", err, "the process may be out of memory or mappings (vm.max_map_count)")

@@ -26,6 +26,7 @@ const (
 	opWriteImm  = 1
 	opRecv      = 2
 	opRecvImm   = 3
+	opRecvInv   = 4
 	opResize    = 5
 	opReqError  = 13
 	opRespError = 14
@@ -162,12 +163,14 @@ func fill(e []byte, w *cq.Completion, recv bool) uint8 {
 	if w.Flags&cq.HasGRH != 0 {
 		e[24] = 1 << 4
 	}
-	if w.Flags&cq.HasImm != 0 {
+	if w.Flags&(cq.HasImm|cq.HasInvalidate) != 0 {
 		binary.BigEndian.PutUint32(e[36:], w.Imm)
 	}
 	switch {
 	case w.Opcode == cq.RecvWriteWithImm:
 		return opWriteImm
+	case w.Flags&cq.HasInvalidate != 0:
+		return opRecvInv
 	case w.Flags&cq.HasImm != 0:
 		return opRecvImm
 	}

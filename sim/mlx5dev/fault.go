@@ -59,6 +59,20 @@ func explain(b []byte) string {
 	line(12, 4, "immediate", "")
 	off := 16
 	op, known := opcodes[uint8(w0)]
+	if uint8(w0) == opUMR {
+		line(16, 1, "umr flags", "")
+		line(20, 2, "klm units", "")
+		line(24, 8, "parts of the key to change", "")
+		line(umrKey, 1, "key state", "")
+		line(umrKey+2, 1, "key access", "")
+		line(umrKey+4, 4, "key's queue pair and low byte", "")
+		line(umrKey+16, 8, "key start address", "")
+		line(umrKey+24, 8, "key length", "")
+		line(umrKLM, 4, "klm length", "")
+		line(umrKLM+4, 4, "klm lkey", "")
+		line(umrKLM+8, 8, "klm address", "")
+		return out.String()
+	}
 	if known && op.remote {
 		line(off, 8, "remote address", "")
 		line(off+8, 4, "rkey", "")

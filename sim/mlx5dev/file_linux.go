@@ -41,6 +41,7 @@ type file struct {
 	mu       sync.Mutex // objects; held by requests about them
 	pds      map[uint32]*domain
 	mrs      map[uint32]*region
+	windows  map[uint32]*window
 	cqs      map[uint32]*compQueue
 	qps      map[uint32]*queuePair
 	srqs     map[uint32]*sharedQueue
@@ -62,12 +63,18 @@ type region struct {
 	core mr.Region
 }
 
+type window struct {
+	pd   *domain
+	mem  verbs.Memory
+	core mr.Window
+}
+
 func (d *Device) openNode(string) (int, uint64, error) {
 	fd, err := unix.MemfdCreate("mlx5dev", unix.MFD_CLOEXEC)
 	if err != nil {
 		return -1, 0, err
 	}
-	f := &file{dev: d, fd: fd, uars: map[uint32]int64{}, pds: map[uint32]*domain{}, mrs: map[uint32]*region{}, cqs: map[uint32]*compQueue{},
+	f := &file{dev: d, fd: fd, uars: map[uint32]int64{}, pds: map[uint32]*domain{}, mrs: map[uint32]*region{}, windows: map[uint32]*window{}, cqs: map[uint32]*compQueue{},
 		qps: map[uint32]*queuePair{}, srqs: map[uint32]*sharedQueue{}, handles: map[uint32]uint32{}, channels: map[int]int{}}
 	d.mu.Lock()
 	d.files[fd] = f
@@ -105,6 +112,9 @@ func (f *file) close() {
 	for _, c := range f.cqs {
 		f.dropCQ(c)
 		c.core.Close()
+	}
+	for _, w := range f.windows {
+		w.mem.FreeWindow(w.core)
 	}
 	for _, r := range f.mrs {
 		r.pd.core.Deregister(r.core)

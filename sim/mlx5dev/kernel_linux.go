@@ -73,6 +73,8 @@ var handlers = map[string]func(*file, call) syscall.Errno{
 	"deallocate protection domain": (*file).deallocPD,
 	"register memory region":       (*file).regMR,
 	"deregister memory region":     (*file).deregMR,
+	"allocate memory window":       (*file).allocMW,
+	"free memory window":           (*file).freeMW,
 	"create completion channel":    (*file).createChannel,
 	"create completion queue":      (*file).createCQ,
 	"destroy completion queue":     (*file).destroyCQ,
@@ -272,7 +274,43 @@ func (f *file) deregMR(c call) syscall.Errno {
 	if r == nil {
 		return unix.ENOENT
 	}
+	if err := r.pd.core.Deregister(r.core); err != nil {
+		return errnoOf(err)
+	}
 	delete(f.mrs, h)
 	r.pd.used--
-	return errnoOf(r.pd.core.Deregister(r.core))
+	return 0
+}
+
+func (f *file) allocMW(c call) syscall.Errno {
+	in, out := c.in("CORE_IN"), c.out("CORE_OUT")
+	pd := f.pds[allocMWPDHandle.Get(in)]
+	if pd == nil || allocMWType.Get(in) != windowType2 {
+		return unix.EINVAL
+	}
+	m, err := verbs.MemoryOf(pd.core)
+	if err != nil {
+		return errnoOf(err)
+	}
+	w, err := m.AllocWindow()
+	if err != nil {
+		return errnoOf(err)
+	}
+	pd.used++
+	h := f.dev.handle()
+	f.windows[h] = &window{pd, m, w}
+	allocMWRespMWHandle.Put(out, h)
+	allocMWRespRkey.Put(out, uint32(w.RKey))
+	return 0
+}
+
+func (f *file) freeMW(c call) syscall.Errno {
+	h := uint32(c.value("HANDLE"))
+	w := f.windows[h]
+	if w == nil {
+		return unix.ENOENT
+	}
+	delete(f.windows, h)
+	w.pd.used--
+	return errnoOf(w.mem.FreeWindow(w.core))
 }

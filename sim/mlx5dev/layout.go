@@ -27,6 +27,8 @@ const (
 	deviceMaxQPRdAtom     abi.U32  = 88  // ib_uverbs_query_device_resp.max_qp_rd_atom
 	deviceMaxQPInitRdAtom abi.U32  = 100 // ib_uverbs_query_device_resp.max_qp_init_rd_atom
 	deviceAtomicCap       abi.U32  = 108 // ib_uverbs_query_device_resp.atomic_cap
+	deviceCapFlags        abi.U32  = 60  // ib_uverbs_query_device_resp.device_cap_flags
+	deviceMaxMW           abi.U32  = 120 // ib_uverbs_query_device_resp.max_mw
 	deviceMaxSRQ          abi.U32  = 156 // ib_uverbs_query_device_resp.max_srq
 	deviceMaxSRQWR        abi.U32  = 160 // ib_uverbs_query_device_resp.max_srq_wr
 	deviceMaxSRQSGE       abi.U32  = 164 // ib_uverbs_query_device_resp.max_srq_sge
@@ -74,6 +76,15 @@ const (
 	regMRRespMRHandle abi.U32 = 0  // ib_uverbs_reg_mr_resp.mr_handle
 	regMRRespLkey     abi.U32 = 4  // ib_uverbs_reg_mr_resp.lkey
 	regMRRespRkey     abi.U32 = 8  // ib_uverbs_reg_mr_resp.rkey
+)
+
+// struct ib_uverbs_alloc_mw and its answer (rdma/ib_user_verbs.h).
+const (
+	allocMWPDHandle     abi.U32 = 8  // ib_uverbs_alloc_mw.pd_handle
+	allocMWType         abi.U8  = 12 // ib_uverbs_alloc_mw.mw_type
+	allocMWRespMWHandle abi.U32 = 0  // ib_uverbs_alloc_mw_resp.mw_handle
+	allocMWRespRkey     abi.U32 = 4  // ib_uverbs_alloc_mw_resp.rkey
+	windowType2                 = 2  // IBV_MW_TYPE_2
 )
 
 // struct ib_uverbs_async_event_desc (rdma/ib_user_verbs.h).

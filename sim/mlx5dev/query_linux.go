@@ -25,6 +25,8 @@ func (f *file) queryDevice(c call) syscall.Errno {
 	deviceMaxSGE.Put(b, uint32(maxRecvDesc/segment))
 	deviceMaxCQ.Put(b, uint32(a.MaxCQ))
 	deviceMaxCQE.Put(b, uint32(a.MaxCQE))
+	deviceCapFlags.Put(b, uint32(a.Flags))
+	deviceMaxMW.Put(b, uint32(a.MaxMW))
 	deviceMaxSRQ.Put(b, uint32(a.MaxSRQ))
 	deviceMaxSRQWR.Put(b, uint32(min(a.MaxSRQWR, maxSharedWR-1)))
 	deviceMaxSRQSGE.Put(b, uint32(min(a.MaxSRQSGE, maxRecvDesc/segment-1)))

@@ -21,6 +21,7 @@ const (
 	knownBits    = fenceBits | completeBits | solicitedBit
 
 	strongFence    = 0x80 // the fence mode of a fenced request
+	smallFence     = 0x20 // that of one after a request that changes a key
 	completeAlways = 0x08 // the completion mode of a signaled one
 )
 
@@ -29,18 +30,23 @@ type opcode struct {
 	op     qp.Opcode
 	remote bool // has a remote address segment
 	atomic bool // and an atomic segment
-	imm    bool
+	imm    bool // has an immediate, or a key in its place
 	inline bool // may carry its payload in place
 }
 
+// opUMR is the opcode of requests that change a key.
+const opUMR = 0x25
+
 var opcodes = map[uint8]opcode{
-	0x08: {"RDMA_WRITE", qp.Write, true, false, false, true},
-	0x09: {"RDMA_WRITE_IMM", qp.WriteWithImm, true, false, true, true},
-	0x0a: {"SEND", qp.Send, false, false, false, true},
-	0x0b: {"SEND_IMM", qp.SendWithImm, false, false, true, true},
-	0x10: {"RDMA_READ", qp.Read, true, false, false, false},
-	0x11: {"ATOMIC_CS", qp.CompareSwap, true, true, false, false},
-	0x12: {"ATOMIC_FA", qp.FetchAdd, true, true, false, false},
+	0x08:  {"RDMA_WRITE", qp.Write, true, false, false, true},
+	0x09:  {"RDMA_WRITE_IMM", qp.WriteWithImm, true, false, true, true},
+	0x0a:  {"SEND", qp.Send, false, false, false, true},
+	0x0b:  {"SEND_IMM", qp.SendWithImm, false, false, true, true},
+	0x10:  {"RDMA_READ", qp.Read, true, false, false, false},
+	0x11:  {"ATOMIC_CS", qp.CompareSwap, true, true, false, false},
+	0x12:  {"ATOMIC_FA", qp.FetchAdd, true, true, false, false},
+	0x01:  {"SEND_INVAL", qp.SendWithInv, false, false, true, true},
+	opUMR: {"UMR", qp.LocalInv, false, false, true, false},
 }
 
 // request is a send request as the NIC understands it.
@@ -59,6 +65,8 @@ type decoder struct {
 	raw       []byte
 	sges      []qp.SGE
 	inline    []byte
+	bind      qp.Bind
+	owed      bool // the request before was a UMR: this one has to wait for it
 }
 
 // decode reads the request at a block of the ring, whose blocks are a power of
@@ -97,8 +105,12 @@ func (d *decoder) decode(ring []byte, index, avail uint32) (r request, err error
 		return r, fmt.Errorf("fm_ce_se %#x has unknown bits", fm)
 	case fm&completeBits != 0 && fm&completeBits != completeAlways:
 		return r, fmt.Errorf("completion mode %#x", fm&completeBits)
-	case fm&fenceBits != 0 && fm&fenceBits != strongFence:
+	case fm&fenceBits != 0 && fm&fenceBits != strongFence && fm&fenceBits != smallFence:
 		return r, fmt.Errorf("fence mode %#x", fm&fenceBits)
+	case d.owed && fm&fenceBits == 0:
+		return r, fmt.Errorf("no fence after a request that changes a key")
+	case !d.owed && fm&fenceBits == smallFence:
+		return r, fmt.Errorf("fence mode %#x, but the request before changes no key", fm&fenceBits)
 	default:
 		if fm&strongFence != 0 {
 			r.wr.Flags |= qp.Fence
@@ -113,6 +125,13 @@ func (d *decoder) decode(ring []byte, index, avail uint32) (r request, err error
 	r.wr.Opcode, r.wr.Imm = op.op, binary.BigEndian.Uint32(b[12:])
 	if !op.imm && r.wr.Imm != 0 {
 		return r, fmt.Errorf("%s has an immediate", op.name)
+	}
+	if op.op == qp.SendWithInv || r.code == opUMR {
+		r.wr.RKey, r.wr.Imm = mr.RKey(r.wr.Imm), 0
+	}
+	d.owed = r.code == opUMR
+	if d.owed {
+		return r, d.umr(&r)
 	}
 	off := segment
 	if op.remote {
