@@ -60,8 +60,11 @@ func (c *Context) start(uhw *UHW) error {
 	if err != nil {
 		return err
 	}
-	c.async, err = newEventFile(c.asyncFD, c.dev.Name, c.dev.Name+" events")
-	return err
+	if c.async, err = newEventFile(c.asyncFD, c.dev.Name, c.dev.Name+" events"); err != nil {
+		c.asyncFD = -1 // closed
+		return c.fail(mAsyncAlloc, c.dev.Path, err)
+	}
+	return nil
 }
 
 // getContext also opens the async event file: objects made before it exists would

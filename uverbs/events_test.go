@@ -6,6 +6,8 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/verbs"
@@ -82,5 +84,50 @@ func TestAsyncEvents(t *testing.T) {
 	kernel.Close() // what a descriptor does that has no more to give
 	if _, err := c.NextAsync(context.Background()); err == nil {
 		t.Error("no error at the end")
+	}
+}
+
+// Closing a context ends the wait for its events and every request, and whoever
+// comes late hears that it is closed. Nobody reads another's command page.
+func TestCloseWhileBusy(t *testing.T) {
+	for range 20 {
+		k := newFake(t)
+		sys := k.system()
+		c, err := sys.Open(fakeDevice, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sys.Ioctl = func(_ int, page []byte) syscall.Errno { // the fake is not for several goroutines
+			if _, err := Decode(page); err != nil {
+				t.Error(err)
+			}
+			return 0
+		}
+		var all sync.WaitGroup
+		all.Go(func() {
+			if _, err := c.NextAsync(context.Background()); !errors.Is(err, verbs.ErrClosed) {
+				t.Errorf("event: %v", err)
+			}
+		})
+		for _, do := range []func() error{
+			func() error { _, err := c.AllocPD(nil); return err },
+			func() error { _, _, err := c.AllocMW(1); return err },
+			func() error { return c.DeregMR(1) },
+			func() error { _, err := c.QueryPort(1); return err },
+		} {
+			all.Go(func() {
+				var err error
+				for err == nil {
+					err = do()
+				}
+				if !errors.Is(err, verbs.ErrClosed) {
+					t.Errorf("request: %v", err)
+				}
+			})
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+		all.Wait()
 	}
 }

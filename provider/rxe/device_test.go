@@ -20,6 +20,7 @@ var rig = kdevtest.Rig{
 	Also: map[cq.Status][]cq.Status{
 		// Kernel 6.1 gives the first; 6.12 loses the cause and gives the second.
 		cq.LocalProtectionError: {cq.LocalQPOperationError, cq.WRFlushError},
+		cq.MWBindError:          {cq.WRFlushError},
 		// Kernel 6.1 does this.
 		cq.RemoteInvalidRequestError: {cq.RemoteOperationError},
 		cq.LocalLengthError:          {cq.LocalQPOperationError},
