@@ -103,14 +103,14 @@ func (c Config) withDefaults() (Config, error) {
 			*f.v = f.def
 		}
 		if *f.v < f.min || *f.v > f.max {
-			return c, fmt.Errorf("be: config: %s is %d, must be %d to %d, or 0 for %d", f.name, *f.v, f.min, f.max, f.def)
+			return c, &ConfigError{f.name, int64(*f.v), fmt.Sprintf("%d to %d, or 0 for %d", f.min, f.max, f.def)}
 		}
 	}
 	if c.WindowBytes < c.FragmentBytes {
-		return c, fmt.Errorf("be: config: WindowBytes is %d, must be at least FragmentBytes, %d", c.WindowBytes, c.FragmentBytes)
+		return c, &ConfigError{"WindowBytes", int64(c.WindowBytes), fmt.Sprintf("at least FragmentBytes, %d", c.FragmentBytes)}
 	}
 	if _, known := qp.MTUOf(c.MTU.Bytes()); c.MTU != 0 && !known {
-		return c, fmt.Errorf("be: config: MTU is %d, must be one of qp.MTU256 to qp.MTU4096, or 0 for the port's", c.MTU)
+		return c, &ConfigError{"MTU", int64(c.MTU), "one of qp.MTU256 to qp.MTU4096, or 0 for the port's"}
 	}
 	if c.Bootstrap == nil {
 		c.Bootstrap = TCP{}
@@ -129,11 +129,11 @@ func (c Config) withDefaults() (Config, error) {
 		{"PoolBytes", c.PoolBytes, math.MaxInt64},
 	} {
 		if f.v < 0 || f.v > f.max {
-			return c, fmt.Errorf("be: config: %s is %d, must be 0 to %d", f.name, f.v, f.max)
+			return c, &ConfigError{f.name, f.v, fmt.Sprintf("0 to %d", f.max)}
 		}
 	}
 	if c.PoolBytes > 0 && c.PoolBytes < bemalloc.MinBytes {
-		return c, fmt.Errorf("be: config: PoolBytes is %d, must be at least %d, or 0 for no limit", c.PoolBytes, bemalloc.MinBytes)
+		return c, &ConfigError{"PoolBytes", c.PoolBytes, fmt.Sprintf("at least %d, or 0 for no limit", int64(bemalloc.MinBytes))}
 	}
 	if c.RecvQuotaBytes == 0 {
 		c.RecvQuotaBytes = DefaultQuotaBytes

@@ -17,7 +17,7 @@ import (
 func TestConfigRefused(t *testing.T) {
 	index := func(i int) *int { return &i }
 	for want, cfg := range map[string]be.Config{
-		"Port is 2, and ":         {Port: 2},
+		"Port is 2, must be one":  {Port: 2},
 		"Port is 256":             {Port: 256},
 		"GIDIndex is -1":          {GIDIndex: index(-1)},
 		"GIDIndex is 256":         {GIDIndex: index(256)},
@@ -46,7 +46,9 @@ func TestConfigRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := be.NewNode(ctx, cfg); err == nil || !strings.Contains(err.Error(), want) {
+		_, err = be.NewNode(ctx, cfg)
+		var typed *be.ConfigError
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.As(err, &typed) {
 			t.Errorf("error %v, want %q", err, want)
 		}
 		if err := ctx.Close(); err != nil {

@@ -43,6 +43,18 @@ var (
 // or that the other direction's dial will make one to.
 var errExists = errors.New("an engine to that node exists or comes up")
 
+// ConfigError is a field of a Config that a node cannot work with.
+type ConfigError struct {
+	Field string
+	Value int64
+	Must  string // what it must be: "0 to 31"
+}
+
+// Error names the field, its value and what it must be.
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("be: config: %s is %d, must be %s", e.Field, e.Value, e.Must)
+}
+
 // PeerError is the end of everything shared with one remote node, and why.
 type PeerError struct {
 	Device string

@@ -78,7 +78,7 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 		}
 	}
 	if ports := ctx.Info().Ports; cfg.Port > ports {
-		return nil, errors.Errorf("be: config: Port is %d, and %s has ports 1 to %d", cfg.Port, ctx.Info().Name, ports)
+		return nil, &ConfigError{"Port", int64(cfg.Port), fmt.Sprintf("one of %s, 1 to %d", ctx.Info().Name, ports)}
 	}
 	n := &Node{
 		ctx: ctx, cfg: cfg, device: ctx.Info().Name, id: newIncarnation(), start: time.Now(), peers: map[incarnation]*peer{}, routes: map[string]route{},

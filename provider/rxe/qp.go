@@ -228,7 +228,11 @@ func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
 	if mask&qp.MaskState != 0 {
 		to = a.State
 	}
-	if err := qp.CheckTransition(from, to, mask); err != nil {
+	err := qp.CheckTransition(from, to, mask)
+	if err == nil {
+		err = a.CheckValues(mask)
+	}
+	if err != nil {
 		return c.Fail("modify queue pair", q.name(), err, "")
 	}
 	if mask&qp.MaskPort != 0 {

@@ -54,10 +54,13 @@ func (n *NIC) Modify(q *QP, a *qp.Attr, mask qp.AttrMask) error {
 }
 
 func (n *NIC) checkAttr(q *QP, a *qp.Attr, mask qp.AttrMask) error {
+	if err := a.CheckValues(mask); err != nil {
+		return err
+	}
 	port := q.port
 	if mask&qp.MaskPort != 0 {
 		port = int(a.Port)
-		if port < 1 || port > len(n.ports) {
+		if port > len(n.ports) {
 			return invalid("port", port, 1, len(n.ports))
 		}
 	}
@@ -71,15 +74,8 @@ func (n *NIC) checkAttr(q *QP, a *qp.Attr, mask qp.AttrMask) error {
 	}{
 		{qp.MaskPKeyIndex, "P_Key index", int(a.PKeyIndex), 0, p.PKeys - 1},
 		{qp.MaskPathMTU, "path MTU in bytes (at most the port's active MTU)", a.PathMTU.Bytes(), 256, p.ActiveMTU.Bytes()},
-		{qp.MaskDestNum, "destination QP number", int(a.DestNum), 0, 0xffffff},
-		{qp.MaskSendPSN, "send PSN", int(a.SendPSN), 0, int(qp.PSNMask)},
-		{qp.MaskRecvPSN, "receive PSN", int(a.RecvPSN), 0, int(qp.PSNMask)},
 		{qp.MaskMaxReads, "max reads", int(a.MaxReads), 0, d.MaxReads},
 		{qp.MaskMaxDestReads, "max destination reads", int(a.MaxDestReads), 0, d.MaxDestReads},
-		{qp.MaskRNRTimer, "RNR timer", int(a.RNRTimer), 0, 31},
-		{qp.MaskAckTimeout, "timeout", int(a.AckTimeout), 0, 31},
-		{qp.MaskRetryCount, "retry count", int(a.RetryCount), 0, 7},
-		{qp.MaskRNRRetry, "RNR retry", int(a.RNRRetry), 0, 7},
 	} {
 		if mask&c.bit != 0 && (c.v < c.low || c.v > c.high) {
 			return invalid(c.what, c.v, c.low, c.high)
@@ -100,7 +96,7 @@ func (n *NIC) checkAttr(q *QP, a *qp.Attr, mask qp.AttrMask) error {
 }
 
 func invalid(what string, v, low, high int) error {
-	return fmt.Errorf("%w: %s is %d, must be %d to %d", syscall.EINVAL, what, v, low, high)
+	return &qp.ValueError{What: what, Value: v, Low: low, High: high}
 }
 
 // sourceGID finds our GID. As on Linux, an empty entry is EINVAL and one whose

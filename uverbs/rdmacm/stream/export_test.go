@@ -13,6 +13,9 @@ type (
 // NewOn makes a Net whose connections m makes.
 func NewOn(dev verbs.Context, m Manager) *Net { return &Net{dev: dev, cm: m} }
 
+// Resolve gives the addresses that a name stands for.
+var Resolve = resolve
+
 // MaxHeld and MostBeyond bound what a side holds.
 const (
 	MaxHeld    = maxHeld

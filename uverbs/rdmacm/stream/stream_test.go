@@ -181,6 +181,18 @@ func TestReadDeadline(t *testing.T) {
 	must(t, y.Close())
 }
 
+func TestResolve(t *testing.T) {
+	for addr, want := range map[string]string{
+		"10.0.0.1:80": "10.0.0.1:80", "[fd09::1]:1": "[fd09::1]:1", "[fe80::1%eth7]:9": "[fe80::1%eth7]:9", ":0": "0.0.0.0:0", "[::]:5": "[::]:5",
+		"[::ffff:10.0.0.1]:80": "10.0.0.1:80",
+	} {
+		got, err := stream.Resolve(t.Context(), addr)
+		if err != nil || len(got) != 1 || got[0].String() != want {
+			t.Errorf("%s: %v, %v", addr, got, err)
+		}
+	}
+}
+
 // Dials that must fail say why, and leave nothing behind.
 func TestDialRefused(t *testing.T) {
 	m, a, b := newPair(t)
