@@ -126,10 +126,3 @@ func (noop) Register(buf []byte, _ mr.Access) (mr.Region, error) {
 	return mr.Region{Addr: mr.Addr(buf), Length: uint64(len(buf))}, nil
 }
 func (noop) Deregister(mr.Region) error { return nil }
-
-// BenchmarkHook compares a pool with a registrar that does nothing with one that
-// has none: the bookkeeping is to be free.
-func BenchmarkHook(b *testing.B) {
-	b.Run("hook=none", func(b *testing.B) { benchPairs(b, Config{}, true, 1024, 1) })
-	b.Run("hook=noop", func(b *testing.B) { benchPairs(b, Config{Registrar: noop{}}, true, 1024, 1) })
-}

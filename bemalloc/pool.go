@@ -132,6 +132,19 @@ func (p *Pool) Free(b []byte) error {
 // part of one allocation. Otherwise: ErrNotOwned.
 func (p *Pool) MR(b []byte) (mr.Region, error) {
 	off := p.mem.offset(b)
+	if off>>unitShift < uint64(len(p.table.words)) { // within written out for the common cases
+		w := p.table.words[off>>unitShift]
+		switch c := w.kind() - kindClass; {
+		case c < numClasses:
+			if classes[c].contains(w.within(off), len(b)) {
+				return p.table.block(uint32(off >> blockShift)).region, nil
+			}
+		case c == kindHead-kindClass:
+			if at := off % unitSize; at >= w.start() && at+uint64(len(b)) <= uint64(w.length())<<unitShift {
+				return p.table.block(uint32(off >> blockShift)).region, nil
+			}
+		}
+	}
 	if !p.within(off, len(b)) {
 		return mr.Region{}, ErrNotOwned
 	}
