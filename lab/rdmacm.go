@@ -35,7 +35,7 @@ func byAddress() (out []scenario) {
 	procs := bebench(port, "-n 5", "write", "lat")
 	for i, p := range procs {
 		procs[i].Argv = strings.Fields(strings.Replace(strings.Join(p.Argv, " "), " -x {gid}", " -R", 1))
-		procs[i].Exit, procs[i].Wants = 2, []string{"-R", "RDMA interface"}
+		procs[i].Exit, procs[i].Wants = 2, []string{"-R", "not on an interface with an active RDMA device"}
 	}
 	return append(out, scenario{"bebench -R by an address without a device", procs}, scenario{"bebench -R on a simulator", []plan.Proc{
 		{Role: "bebench", Argv: []string{"bebench", "write", "lat", "-d", "sim:", "-R"}, Exit: 2, Wants: []string{"rdma_cm: not supported by sim:"}},

@@ -79,7 +79,7 @@ func (s *System) Dial(ctx context.Context, addr netip.AddrPort, o Options) (*Con
 	c := &Conn{id: id, route: Route{Remote: addr}}
 	if err := c.dial(ctx, addr, &o, private); err != nil {
 		c.abandon()
-		return nil, err
+		return nil, about(err, addr)
 	}
 	return c, nil
 }

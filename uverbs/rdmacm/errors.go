@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"syscall"
 
@@ -33,6 +34,15 @@ func fail(op, object string, err error) error {
 		e.Remedy = "check that the peer is up and reachable on its RDMA interface, or wait longer"
 	}
 	return e
+}
+
+// about names the address in an error that names none.
+func about(err error, addr netip.AddrPort) error {
+	var op *verbs.OpError
+	if errors.As(err, &op) && op.Object == "" {
+		op.Object = addr.String()
+	}
+	return err
 }
 
 // explain adds to an errno what it means here, and gives a remedy.

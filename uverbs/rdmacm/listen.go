@@ -41,7 +41,7 @@ func (s *System) Listen(addr netip.AddrPort) (*Listener, error) {
 	}
 	if err != nil {
 		l.Close()
-		return nil, err
+		return nil, about(err, addr)
 	}
 	return l, nil
 }
