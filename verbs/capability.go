@@ -57,6 +57,26 @@ type OnDemand struct {
 	RC        OnDemandOps // operations of a reliable connection that may touch such a region
 }
 
+// String lists the operations; "" without on-demand paging.
+func (o OnDemand) String() string {
+	var parts []string
+	if o.Implicit {
+		parts = append(parts, "implicit")
+	}
+	for i, name := range onDemandNames {
+		if o.RC&(1<<i) != 0 {
+			parts = append(parts, name)
+		}
+	}
+	if !o.Supported {
+		return ""
+	}
+	return strings.Join(parts, "|")
+}
+
+// onDemandNames are the operations by bit, as the kernel names them.
+var onDemandNames = [...]string{"SEND", "RECV", "WRITE", "READ", "ATOMIC", "SRQ_RECV"}
+
 // OnDemandOps is a set of operations (enum ib_uverbs_odp_transport_cap_bits in
 // rdma/ib_user_verbs.h).
 type OnDemandOps uint32

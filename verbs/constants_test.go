@@ -29,13 +29,9 @@ func TestConstants(t *testing.T) {
 		"IB_UVERBS_GID_TYPE_IB":      uint64(GIDInfiniBand),
 		"IB_UVERBS_GID_TYPE_ROCE_V1": uint64(GIDRoCEv1),
 		"IB_UVERBS_GID_TYPE_ROCE_V2": uint64(GIDRoCEv2),
-
-		"IB_UVERBS_ODP_SUPPORT_SEND":     uint64(OnDemandSend),
-		"IB_UVERBS_ODP_SUPPORT_RECV":     uint64(OnDemandRecv),
-		"IB_UVERBS_ODP_SUPPORT_WRITE":    uint64(OnDemandWrite),
-		"IB_UVERBS_ODP_SUPPORT_READ":     uint64(OnDemandRead),
-		"IB_UVERBS_ODP_SUPPORT_ATOMIC":   uint64(OnDemandAtomic),
-		"IB_UVERBS_ODP_SUPPORT_SRQ_RECV": uint64(OnDemandSRQRecv),
+	}
+	for _, o := range []OnDemandOps{OnDemandSend, OnDemandRecv, OnDemandWrite, OnDemandRead, OnDemandAtomic, OnDemandSRQRecv} {
+		got["IB_UVERBS_ODP_SUPPORT_"+OnDemand{Supported: true, RC: o}.String()] = uint64(o)
 	}
 	for _, f := range flagNames {
 		got["IB_UVERBS_DEVICE_"+f.name] = uint64(f.bit)
@@ -76,8 +72,10 @@ func TestEventIdentifiers(t *testing.T) {
 
 func TestUnknownNames(t *testing.T) {
 	for got, want := range map[string]string{
-		EventType(200).String():                               "EVENT_200",
-		PortState(0).String():                                 "STATE_0",
+		EventType(200).String(): "EVENT_200",
+		PortState(0).String():   "STATE_0",
+		OnDemand{Supported: true, Implicit: true, RC: OnDemandSend | OnDemandWrite}.String(): "implicit|SEND|WRITE",
+		OnDemand{RC: 1}.String():                              "",
 		PhysState(5).String():                                 "LINK_UP",
 		PhysState(0).String():                                 "PHYS_STATE_0",
 		Speed(128).String():                                   "NDR",

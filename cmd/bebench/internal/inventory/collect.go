@@ -101,6 +101,9 @@ func portOf(c provider.PortCandidate) Port {
 		Port: c.Port, Rank: c.Rank, Why: c.Why, State: c.Attr.State.String(), LinkLayer: c.Attr.LinkLayer.String(), MTUBytes: mtu(c.Attr.ActiveMTU),
 		MaxMTU: mtu(c.Attr.MaxMTU), SpeedGbps: c.Attr.SpeedGbps, Width: c.Attr.Width, LID: int(c.Attr.LID),
 	}
+	if c.Attr.Speed != 0 {
+		p.Lane = c.Attr.Speed.String()
+	}
 	for _, g := range c.GIDs {
 		p.GIDs = append(p.GIDs, gidOf(g.GIDEntry, g.Rank, g.Why))
 	}
@@ -146,7 +149,8 @@ func limits(a *verbs.DeviceAttr) *Limits {
 	}
 	return &Limits{
 		QP: a.MaxQP, QPWR: a.MaxQPWR, SGE: a.MaxSGE, InlineBytes: a.MaxInline, CQ: a.MaxCQ, CQE: a.MaxCQE, MR: a.MaxMR, MRBytes: a.MaxMRSize, PD: a.MaxPD, SRQ: a.MaxSRQ, SRQWR: a.MaxSRQWR,
-		Reads: a.MaxReads, DestReads: a.MaxDestReads, Atomics: a.Atomics, CompVectors: a.CompVectors, VendorID: fmt.Sprintf("%#06x", a.VendorID),
+		Reads: a.MaxReads, DestReads: a.MaxDestReads, Atomics: a.Atomics, Global: a.AtomicsGlobal, MW: a.MaxMW, OnDemand: a.OnDemand.String(),
+		ClockKHz: a.ClockKHz, Flags: a.Flags.String(), CompVectors: a.CompVectors, VendorID: fmt.Sprintf("%#06x", a.VendorID),
 		VendorPartID: int(a.VendorPartID), HWVersion: int(a.HWVersion),
 	}
 }

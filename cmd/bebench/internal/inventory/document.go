@@ -63,6 +63,7 @@ type Port struct {
 	MaxMTU    int               `json:"max_mtu_bytes,omitempty"`
 	SpeedGbps float64           `json:"speed_gbps,omitempty"`
 	Width     int               `json:"width,omitempty"` // lanes
+	Lane      string            `json:"lane,omitempty"`  // speed of a lane by its standard name
 	Rate      string            `json:"rate,omitempty"`  // the kernel's words
 	LID       int               `json:"lid,omitempty"`
 	SMLID     int               `json:"sm_lid,omitempty"`
@@ -97,6 +98,11 @@ type Limits struct {
 	Reads        int    `json:"reads_out"` // READs and atomics a queue pair may have outstanding
 	DestReads    int    `json:"reads_in"`  // and may serve at a time
 	Atomics      bool   `json:"atomics"`
+	Global       bool   `json:"atomics_global,omitempty"` // atomic against other devices and CPUs too
+	MW           int    `json:"mw,omitempty"`
+	OnDemand     string `json:"on_demand,omitempty"` // operations on regions that are paged on demand
+	ClockKHz     uint64 `json:"clock_khz,omitempty"` // of hardware timestamps
+	Flags        string `json:"flags"`               // standard names; a number for the rest
 	CompVectors  int    `json:"completion_vectors"`
 	VendorID     string `json:"vendor_id"`
 	VendorPartID int    `json:"vendor_part_id"`

@@ -48,7 +48,7 @@ func TestWhy(t *testing.T) {
 	want := `mlx5_0
   driver mlx5_core (ABI 1), provider mlx5, PCI 0000:02:00.0, NUMA node 0, firmware 20.31.1014
   rank 1: hardware, port 1 is ACTIVE, 100 Gbit/s
-  port 1: ACTIVE, Ethernet, MTU 4096 (at most 4096), 100 Gbit/s on 4 lanes, rank 1: ACTIVE, 100 Gbit/s
+  port 1: ACTIVE, Ethernet, MTU 4096 (at most 4096), 100 Gbit/s on 4 lanes of EDR, rank 1: ACTIVE, 100 Gbit/s
     GID 0  fe80::1           RoCE v2  eth0  rank 2: RoCE v2, link-local address
     GID 1  ::ffff:10.0.0.1   RoCE v2  eth0  rank 1: RoCE v2, IPv4 address
     GID 2  ::ffff:10.0.0.99  RoCE v2  pod7  rejected: its network interface pod7 is not in this network namespace

@@ -121,10 +121,11 @@ func (p *printer) identity(d *Device) {
 		{"queue pairs", l.QP}, {"requests a queue", l.QPWR}, {"segments a request", l.SGE}, {"inline bytes", l.InlineBytes}, {"completion queues", l.CQ},
 		{"completions a queue", l.CQE}, {"memory regions", l.MR}, {"bytes a region", l.MRBytes}, {"protection domains", l.PD},
 		{"shared receive queues", l.SRQ}, {"requests a shared receive queue", l.SRQWR},
-		{"READs and atomics outstanding", l.Reads}, {"READs and atomics served", l.DestReads}, {"atomics", l.Atomics}, {"completion vectors", l.CompVectors},
+		{"READs and atomics outstanding", l.Reads}, {"READs and atomics served", l.DestReads}, {"atomics", l.Atomics}, {"atomics with CPUs", l.Global},
+		{"memory windows", l.MW}, {"on demand", l.OnDemand}, {"clock in kHz", l.ClockKHz}, {"flags", l.Flags}, {"completion vectors", l.CompVectors},
 		{"vendor, part, hardware version", fmt.Sprintf("%s, %d, %d", l.VendorID, l.VendorPartID, l.HWVersion)},
 	} {
-		if f.value != 0 { // not told
+		if f.value != 0 && f.value != "" && f.value != uint64(0) { // not told
 			fmt.Fprintf(t, "    %s\t%v\n", f.name, f.value)
 		}
 	}
@@ -147,6 +148,9 @@ func (p *printer) port(o *Port, detail Detail, usable bool) {
 	}
 	if o.Width > 0 {
 		s += fmt.Sprintf(" on %d lanes", o.Width)
+		if o.Lane != "" {
+			s += " of " + o.Lane
+		}
 	}
 	if o.LID > 0 {
 		s += fmt.Sprintf(", LID %d", o.LID)
