@@ -112,7 +112,8 @@ func testVerbs(t *testing.T, s *System, d Device) {
 	}
 	port, err := c.QueryPort(1)
 	must(err)
-	if port.State != verbs.PortActive || port.ActiveMTU.Bytes() == 0 || port.MaxMessage == 0 || port.GIDs < 1 {
+	if port.State != verbs.PortActive || port.ActiveMTU.Bytes() == 0 || port.MaxMessage == 0 || port.GIDs < 1 ||
+		port.PhysState == 0 || port.Speed.Gbps() == 0 || port.SpeedGbps == 0 {
 		t.Errorf("port %+v", port)
 	}
 	if _, err := c.QueryPort(200); !errors.Is(err, unix.EINVAL) {
@@ -131,6 +132,7 @@ func testVerbs(t *testing.T, s *System, d Device) {
 
 	pd, err := c.AllocPD(nil)
 	must(err)
+	testWindow(t, c, pd, attr.Flags.Windows())
 	mem, err := mmio.Anonymous(8192)
 	must(err)
 	mrh, lkey, rkey, err := c.RegMR(pd, mr.Addr(mem.Bytes()), 8192, mr.LocalWrite|mr.RemoteWrite|mr.RelaxedOrdering, nil)
@@ -194,6 +196,31 @@ func testVerbs(t *testing.T, s *System, d Device) {
 	must(mem.Close())
 	if f, m := openFDs(t), mmio.Live(); f != fds || m != maps {
 		t.Errorf("%d descriptors and %d mappings at the end, %d and %d at the start", f, m, fds, maps)
+	}
+}
+
+// testWindow makes and frees a memory window, or finds that there are none in the
+// way that it has to be said.
+func testWindow(t *testing.T, c *Context, pd PDHandle, have bool) {
+	t.Helper()
+	mw, rkey, err := c.AllocMW(pd)
+	if !have {
+		if !errors.Is(err, verbs.ErrUnsupported) {
+			t.Errorf("window %d of a device without: %v", mw, err)
+		}
+		return
+	}
+	if err != nil || rkey == 0 {
+		t.Fatalf("window with key %#x: %v", rkey, err)
+	}
+	if err := c.DeallocPD(pd); !errors.Is(err, unix.EBUSY) {
+		t.Errorf("domain with a window: %v", err)
+	}
+	if err := c.DeallocMW(mw); err != nil {
+		t.Error(err)
+	}
+	if err := c.DeallocMW(mw); err == nil {
+		t.Error("freed twice")
 	}
 }
 
