@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
-	"github.com/byteexpress/byteexpress/internal/testdev"
 )
 
 // nobody is a user without rights (nobody on Debian and others).
@@ -53,7 +52,7 @@ func chmodNodes(t *testing.T, mode os.FileMode) {
 }
 
 func TestDeviceWithoutPermission(t *testing.T) {
-	name := testdev.Name(t)
+	name := kernelDevice(t)
 	chmodNodes(t, 0o600)
 	asNobody(t, "devices").want(t, exit.Done, name, "cannot be used", "permission")
 	for _, command := range [][]string{{"send", "lat"}, {"msg", "bw"}, {"ps"}} {
@@ -62,7 +61,7 @@ func TestDeviceWithoutPermission(t *testing.T) {
 }
 
 func TestDeviceWithTooLittleLockedMemory(t *testing.T) {
-	name := testdev.Name(t)
+	name := kernelDevice(t)
 	chmodNodes(t, 0o666)
 	var old unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &old); err != nil {

@@ -120,14 +120,15 @@ type goldenLine struct {
 	goldenSizes
 }
 
-// golden gives the lines of a name: those of testdata, and of the directory that
-// MLX5_VECTORS names, for lines that are not kept here.
+// golden gives the lines of a name: those of testdata, the random ones among them
+// that were made later in the same way, and those of the directory that MLX5_VECTORS
+// names, for lines that are not kept here.
 func golden(t testing.TB, name string) (lines []goldenLine) {
 	t.Helper()
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		t.Skip("the vectors are of a little-endian host")
 	}
-	files := []string{"testdata/" + name + ".jsonl.gz"}
+	files := []string{"testdata/" + name + ".jsonl.gz", "testdata/" + name + "-random.jsonl.gz"}
 	if dir := os.Getenv("MLX5_VECTORS"); dir != "" {
 		more, err := filepath.Glob(filepath.Join(dir, name+".jsonl*"))
 		if err != nil {
