@@ -16,5 +16,8 @@
 //
 // The encoding is held against what rdma-core's provider writes for the same
 // requests, and by a device model that reads the rings on its own (sim/mlx5dev).
-// It has not been run on hardware yet.
+// It has not been run on hardware yet: docs/mlx5.md.
+//
+// What an administrator may choose is read from the environment under rdma-core's
+// names: [Settings].
 package mlx5
