@@ -52,7 +52,7 @@ func runGuest(ctx context.Context, o options) error {
 			failed = true
 		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 	if failed {
