@@ -234,16 +234,17 @@ func TestOtherSkip(t *testing.T) {
 }
 
 // What a test names it shows by its end; one skipped for a reason of its own shows
-// nothing, nor does one that never ended.
+// nothing, nor does one that never ended, or ran on a simulated device.
 func TestVerbs(t *testing.T) {
 	j := New(twoItems())
 	for _, l := range lines(edit(text("--- PASS: TestTable ("), say(
-		"\x16=== RUN   TestA", "    a_test.go:1: testdev: verb: PD: allocate", "    a_test.go:1: testdev: verb: CQ: create",
+		"\x16=== RUN   TestA", "    a_test.go:1: testdev: device rxe0", "    a_test.go:1: testdev: verb: PD: allocate", "    a_test.go:1: testdev: verb: CQ: create",
 		"\x16=== RUN   TestA/sub", "    a_test.go:2: testdev: verb: CQ: resize", "    a_test.go:3: testdev: unsupported: no resize",
 		"\x16    --- SKIP: TestA/sub (0.00s)", "\x16=== NAME  TestA", "\x16--- PASS: TestA (0.00s)",
 		"\x16=== RUN   TestB", "    b_test.go:1: testdev: verb: QP: flush", "    b_test.go:2: testdev: kernel fault: it locks up", "\x16--- SKIP: TestB (0.00s)",
-		"\x16=== RUN   TestC", "    c_test.go:1: testdev: verb: QP: read", "\x16--- FAIL: TestC (0.00s)",
-		"\x16=== RUN   TestD", "    c_test.go:1: testdev: verb: QP: write", "    c_test.go:2: no mood", "\x16--- SKIP: TestD (0.00s)",
+		"\x16=== RUN   TestSim", "    a_test.go:1: testdev: verb: MW: bind", "\x16--- PASS: TestSim (0.00s)",
+		"\x16=== RUN   TestC", "    a_test.go:1: testdev: device rxe0", "    c_test.go:1: testdev: verb: QP: read", "\x16--- FAIL: TestC (0.00s)",
+		"\x16=== RUN   TestD", "    a_test.go:1: testdev: device rxe0", "    c_test.go:1: testdev: verb: QP: write", "    c_test.go:2: no mood", "\x16--- SKIP: TestD (0.00s)",
 		"\x16=== RUN   TestE", "    c_test.go:1: testdev: verb: QP: send",
 	))) {
 		j.Line(l)

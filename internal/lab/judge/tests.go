@@ -78,7 +78,8 @@ func (t *tests) line(text string) {
 }
 
 // show notes what the end of a test shows of its verbs. A test that was skipped for
-// another reason than the kernel or the device shows nothing.
+// another reason than the kernel or the device shows nothing, nor does one that ran
+// on another device than the one under test, as a simulated one.
 func (t *tests) show(name, result string) {
 	outcome := map[string]record.Outcome{"PASS": record.Works, "FAIL": record.Fails}[result]
 	why := ""
@@ -92,7 +93,7 @@ func (t *tests) show(name, result string) {
 			}
 		}
 	}
-	if outcome == "" {
+	if outcome == "" || outcome != record.Fault && !t.onDevice[top(name)] {
 		return
 	}
 	for _, v := range t.verbs[name] {
