@@ -27,7 +27,7 @@ func (c *Context) fail(m *method, object string, err error) error {
 		e.Err = fmt.Errorf("%w (%w)", verbs.ErrDeviceLost, err)
 		e.Remedy = "close everything of it, and open it anew when it is back"
 	case unix.ENOTTY, unix.EPROTONOSUPPORT, unix.EOPNOTSUPP:
-		e.Err, e.Remedy = c.missing(m, errno)
+		e.Remedy, e.Err = c.missing(m, errno)
 	case unix.ENOMEM:
 		if m.pins {
 			e.Err = fmt.Errorf("%w (RLIMIT_MEMLOCK is %s)", err, limit(memlock()))
@@ -62,7 +62,7 @@ func (c *Context) fail(m *method, object string, err error) error {
 // missing tells a kernel that is too old for a request from a driver that does not
 // have it. A kernel says EPROTONOSUPPORT also for a request that it knows and its
 // driver lacks; then its release tells.
-func (c *Context) missing(m *method, errno syscall.Errno) (err error, remedy string) {
+func (c *Context) missing(m *method, errno syscall.Errno) (remedy string, err error) {
 	kernel := c.sys.release()
 	u := &verbs.UnsupportedError{Feature: m.op, Missing: kernel, Since: m.since}
 	remedy = "use a newer kernel"
@@ -76,7 +76,7 @@ func (c *Context) missing(m *method, errno syscall.Errno) (err error, remedy str
 		u.Missing, u.Since = fmt.Sprintf("the driver %s of %s", c.dev.Kernel, kernel), ""
 		remedy = "use a device whose driver has it"
 	}
-	return fmt.Errorf("%w (%w)", u, errno), remedy
+	return remedy, fmt.Errorf("%w (%w)", u, errno)
 }
 
 // older reports that a kernel's release ("kernel 6.1.0-50-amd64") is before another
