@@ -112,6 +112,10 @@ func (d *Device) Rung(page int64, off, n int) {
 		d.badStore(page, off, "there is no such page")
 		return
 	}
+	if off < 0 || n < 8 || n > bfRegSize || off%8 != 0 || off > uarPageSize-n {
+		d.badStore(page, off, fmt.Sprintf("store of %d bytes is not in the page, or not aligned", n))
+		return
+	}
 	v := beUint64(m.Bytes()[off:])
 	if off == armRegister {
 		d.mu.RLock()
