@@ -68,6 +68,9 @@ func (a *DeviceAttr) CheckMR(buf []byte, access mr.Access) error {
 	if a.MaxMRSize > 0 && uint64(len(buf)) > a.MaxMRSize {
 		return fmt.Errorf("%w: memory region of %d bytes, at most %d: split it", ErrLimit, len(buf), a.MaxMRSize)
 	}
+	if access&mr.OnDemand != 0 && !a.OnDemand.Supported {
+		return &UnsupportedError{Feature: "on-demand paging", Missing: "the device"}
+	}
 	return access.Check()
 }
 

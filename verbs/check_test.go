@@ -86,6 +86,13 @@ func TestCheckMR(t *testing.T) {
 	want(t, "empty", attr.CheckMR(nil, 0), ErrLimit, "0 bytes")
 	want(t, "too long", attr.CheckMR(make([]byte, 4097), 0), ErrLimit, "4097 bytes, at most 4096: split it")
 	want(t, "bad access", attr.CheckMR(make([]byte, 1), mr.RemoteAtomic), mr.ErrAccess, "needs local-write too")
+	want(t, "on demand without", attr.CheckMR(make([]byte, 1), mr.OnDemand), ErrUnsupported, "on-demand paging")
+	attr.OnDemand.Supported = true
+	want(t, "on demand", attr.CheckMR(make([]byte, 1), mr.OnDemand), nil, "")
+	for text, b := range map[string]DMABuf{"": {Offset: 8191, Length: 4096, Addr: 4095}, "0 bytes": {}, "at most 4096": {Length: 4097},
+		"different places": {Length: 1, Offset: 4097, Addr: 4098}, "addressed from": {Length: 4096, Addr: ^uint64(0) &^ 4095}} {
+		want(t, "dmabuf "+text, attr.CheckDMABuf(b, 0), ErrLimit, text)
+	}
 	attr.MaxMRSize = 0 // not told
 	want(t, "limit not told", attr.CheckMR(make([]byte, 1<<20), 0), nil, "")
 }
