@@ -301,6 +301,6 @@ func (p *Pool) flush(c *cache) (moved bool) {
 	}
 	var runs [runSlots]blockUnits
 	n := c.runs.evict(&runs, 0)
-	p.returnRuns(runs[:n])
+	p.returnRuns(c, runs[:n])
 	return moved || n > 0
 }

@@ -2,8 +2,8 @@ package bemalloc
 
 import (
 	"math/bits"
+	"runtime"
 	"sync/atomic"
-	"time"
 )
 
 const (
@@ -23,7 +23,6 @@ const (
 	// askTimes.
 	askUnits = 16
 	askTimes = 8
-	askPause = 20 * time.Microsecond
 
 	// Buffers of runs that start within lineUnits of a block start at the same line.
 	// A page is then written at few different lines, and lineStep, odd, spreads these
@@ -191,8 +190,7 @@ func (p *Pool) pushRun(h *Heap, u, k uint32) {
 	c, s := p.ownCache(h)
 	n := c.runs.spill(&p.table, u, k, &buf)
 	p.local.letGo(s)
-	p.returnRuns(buf[:n])
-	p.share(c)
+	p.returnRuns(c, buf[:n])
 }
 
 // refillRuns takes a run of k units from the run allocator, and more units of the
@@ -202,40 +200,41 @@ func (p *Pool) refillRuns(h *Heap, k uint32) (uint32, error) {
 	c, s := p.ownCache(h)
 	want := c.runs.room()
 	p.local.letGo(s)
-	if u, more, ok := p.takeRuns(k, want); ok {
+	if u, more, ok := p.takeRuns(c, k, want); ok {
 		if more.units != 0 {
 			c, s = p.ownCache(h)
 			ok = c.runs.stock(more)
 			p.local.letGo(s)
 			if !ok {
-				p.returnRuns([]blockUnits{more})
+				p.returnRuns(nil, []blockUnits{more})
 			}
 		}
-		p.share(c)
 		return u, nil
 	}
 	var buf [runSlots]blockUnits
 	c, s = p.ownCache(h)
 	n := c.runs.evict(&buf, 0)
 	p.local.letGo(s)
-	p.returnRuns(buf[:n])
+	p.returnRuns(c, buf[:n])
 	for try := 0; ; try++ {
-		if u, _, ok := p.takeRuns(k, 0); ok {
+		if u, _, ok := p.takeRuns(c, k, 0); ok {
 			return u, nil
 		}
 		if try == askTimes || p.askForRuns(c) < askUnits {
 			break
 		}
-		time.Sleep(askPause)
+		runtime.Gosched()
 	}
 	return p.allocRun(k, 1, kindHead)
 }
 
-// share sets how much a cache may hold: its share of all that is free.
-func (p *Pool) share(c *cache) {
-	r := &p.runs
-	r.mu.Lock()
-	held := load(&c.runs.held)
+// share sets how much a cache may hold: its share of all that is free. Called under the
+// run lock, now and then, with the units that c is about to get; c may be nil.
+func (r *runs) share(c *cache, got uint32) {
+	if c == nil {
+		return
+	}
+	held := load(&c.runs.held) + got
 	if c.runs.known == 0 && held != 0 {
 		r.sharers++
 	} else if c.runs.known != 0 && held == 0 {
@@ -248,7 +247,6 @@ func (p *Pool) share(c *cache) {
 		part = shareSeveral * r.sharers
 	}
 	limit := min(max((r.freeUnits+r.shared)/part, shareMin), shareMax)
-	r.mu.Unlock()
 	if l := load(&c.runs.limit); l != 0 {
 		atomic.CompareAndSwapUint32(&c.runs.limit, l, uint32(limit))
 	}
@@ -277,7 +275,7 @@ func (p *Pool) askForRuns(own *cache) (total uint32) {
 // takeRuns takes a run of k units and up to want more of its block, at most a quarter
 // of all that are free: the highest, so that those beside the units in use join those
 // when they are freed.
-func (p *Pool) takeRuns(k, want uint32) (u uint32, more blockUnits, ok bool) {
+func (p *Pool) takeRuns(c *cache, k, want uint32) (u uint32, more blockUnits, ok bool) {
 	r := &p.runs
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -296,11 +294,12 @@ func (p *Pool) takeRuns(k, want uint32) (u uint32, more blockUnits, ok bool) {
 	r.fit.set(more.block, longestRun(bl.free))
 	r.freeUnits -= got
 	r.large += (int64(k) + got) << unitShift
+	r.share(c, uint32(got))
 	return u, more, true
 }
 
 // returnRuns gives units from a cache back.
-func (p *Pool) returnRuns(list []blockUnits) {
+func (p *Pool) returnRuns(c *cache, list []blockUnits) {
 	if len(list) == 0 {
 		return
 	}
@@ -309,6 +308,7 @@ func (p *Pool) returnRuns(list []blockUnits) {
 		p.runs.large -= int64(bits.OnesCount64(e.units)) << unitShift
 		p.freeUnits(e.block, e.units)
 	}
+	p.runs.share(c, 0)
 	p.runs.mu.Unlock()
 	p.room.notify()
 }
