@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 )
 
@@ -22,6 +23,9 @@ func packetOf(b []byte, q *QP, area uint64) *Packet {
 	p.PSN = base.Add(uint32(int8(b[2])) & uint32(qp.PSNMask))
 	p.AckReq, p.Solicited, p.MTU = b[3]&1 != 0, b[3]&2 != 0, qp.MTU(b[3]>>4)
 	p.RKey = q.nic.keys.slots[0].region.RKey
+	if b[22]&2 != 0 {
+		p.RKey = q.nic.windows.bySlot[0].rkey
+	}
 	if b[3]&4 != 0 {
 		p.RKey ^= 1
 	}
@@ -55,6 +59,14 @@ func FuzzPackets(f *testing.F) {
 	}
 	seed([packetSize]byte{0: byte(OpSendFirst), 20: 0, 21: 4}, [packetSize]byte{0: byte(OpSendLast), 3: 1, 20: 7})
 	seed([packetSize]byte{0: byte(OpWriteFirst), 3: 8, 5: 8, 20: 0, 21: 4}, [packetSize]byte{0: byte(OpWriteLastImm), 3: 1, 20: 0, 21: 4})
+	// Through the window, at its ends and beyond, and its end.
+	for _, off := range []byte{0x13, 0x14, 0x17, 0x18} {
+		write := [packetSize]byte{0: byte(OpWriteOnly), 3: 8, 5: 1, 9: off, 21: 1, 22: 2}
+		write[8] = 0xc0
+		seed(write, [packetSize]byte{0: byte(OpSendOnlyInv), 20: 8, 22: 2}, [packetSize]byte{0: byte(OpSendLastInv), 2: 1, 22: 2})
+		write[8] = 0
+		seed(write)
+	}
 	for syn := range byte(8) {
 		seed([packetSize]byte{0: byte(OpAck), 1: syn << 5}, [packetSize]byte{0: byte(OpAck), 1: syn<<5 | 2, 2: 1})
 	}
@@ -68,6 +80,14 @@ func FuzzPackets(f *testing.F) {
 			open := x.register(x.buf[4096:8192], rights)
 			x.h.nic.keys.slots[0].region = open
 			open.RKey, open.LKey = x.reg.RKey, x.reg.LKey
+			lent := x.register(x.buf[8192:], mr.LocalWrite|mr.WindowBind)
+			w, err := x.h.nic.CreateWindow(x.pd)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if st := x.h.nic.bindWindow(x.q, w.rkey, &qp.Bind{Region: lent.LKey, Addr: lent.Addr + 1024, Length: 1024, Access: mr.RemoteWrite, RKey: w.rkey.Next()}); st != cq.Success {
+				t.Fatal(st)
+			}
 			for i := range 4 {
 				x.recv(qp.RecvWR{ID: 100 + uint64(i), SGEs: []qp.SGE{{Addr: open.Addr, Length: 2000, LKey: open.LKey}}})
 				ops := []qp.SendWR{y.remote(qp.Write, nil), y.remote(qp.Read, nil), y.remote(qp.FetchAdd, nil), y.remote(qp.Send, nil)}
@@ -91,7 +111,7 @@ func FuzzPackets(f *testing.F) {
 				}
 			}
 			for i := range 4096 {
-				if x.buf[i] != 0 || x.buf[8192+i] != 0 {
+				if x.buf[i] != 0 || x.buf[8192+i] != 0 && i>>10 != 1 {
 					t.Fatal("a byte outside the region changed")
 				}
 			}

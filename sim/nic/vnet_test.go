@@ -84,7 +84,7 @@ func newNet(t testing.TB, seed uint64) *vnet {
 
 func testAttr() verbs.DeviceAttr {
 	return verbs.DeviceAttr{
-		MaxQP: 1000, MaxQPWR: 4096, MaxSGE: 32, MaxInline: 512, MaxCQ: 100, MaxCQE: 65536, MaxMR: 1000, MaxMRSize: 1 << 30, MaxPD: 10,
+		MaxQP: 1000, MaxQPWR: 4096, MaxSGE: 32, MaxInline: 512, MaxCQ: 100, MaxCQE: 65536, MaxMW: 16, MaxMR: 1000, MaxMRSize: 1 << 30, MaxPD: 10,
 		MaxReads: 16, MaxDestReads: 16, Atomics: true, CompVectors: 1,
 	}
 }
