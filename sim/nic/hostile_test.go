@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"bytes"
 	"encoding/binary"
 	"testing"
 
@@ -35,7 +36,8 @@ func packetOf(b []byte, q *QP, area uint64) *Packet {
 	}
 	p.Addr = area + binary.LittleEndian.Uint64(b[8:])
 	p.Compare, p.Swap, p.Imm = uint64(b[16]), uint64(b[17]), uint32(b[18])
-	p.Payload = BytesPayload(make([]byte, int(binary.LittleEndian.Uint16(b[20:]))%9000))
+	// Not zeros, which could be written anywhere unseen.
+	p.Payload = BytesPayload(bytes.Repeat([]byte{0xa5}, int(binary.LittleEndian.Uint16(b[20:]))%9000))
 	if b[22]&1 != 0 {
 		p.Payload.n = min(p.Payload.n, 1024)
 	}
