@@ -42,6 +42,7 @@ type CQ interface {
 	// Wake makes the Wait that runs now, or else the next one, return nil. It
 	// does not allocate and never blocks.
 	Wake()
-	// Close destroys the queue. It fails while a queue pair uses it.
+	// Close destroys the queue. It fails while a queue pair uses it, and with
+	// ErrClosed the second time.
 	Close() error
 }

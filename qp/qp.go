@@ -27,6 +27,7 @@ type QP interface {
 	// Query asks the device for the attributes.
 	Query() (Attr, error)
 	// Close destroys the queue pair. Requests not yet completed are forgotten:
-	// to get their completions, move it to Err and drain first.
+	// to get their completions, move it to Err and drain first. The second time
+	// it fails with ErrClosed.
 	Close() error
 }

@@ -49,7 +49,7 @@ type SRQ interface {
 	Arm(limit int) error
 	// Query asks the device for capacities and limit.
 	Query() (SRQAttr, error)
-	// Close destroys the queue. It fails while a queue pair uses it. Receives not yet
-	// taken are forgotten.
+	// Close destroys the queue. It fails while a queue pair uses it, and with
+	// ErrClosed the second time. Receives not yet taken are forgotten.
 	Close() error
 }

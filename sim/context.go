@@ -175,7 +175,7 @@ func (c *Context) Close() error {
 	c.mu.Lock()
 	if c.closed {
 		c.mu.Unlock()
-		return nil
+		return c.dev.err("close device", "", verbs.ErrClosed, "")
 	}
 	if c.pds+c.cqs > 0 {
 		err := fmt.Errorf("%w: %d protection domains and %d completion queues are open", syscall.EBUSY, c.pds, c.cqs)

@@ -114,10 +114,10 @@ func (c *CQ) Wake() {
 func (c *CQ) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.shut.Load() {
-		return nil
-	}
 	d := c.ctx.dev
+	if c.shut.Load() {
+		return d.err("close completion queue", "", cq.ErrClosed, "")
+	}
 	d.node.mu.Lock()
 	users := c.core.Users()
 	if users == 0 {

@@ -227,7 +227,7 @@ func TestRegistrationLimits(t *testing.T) {
 		t.Errorf("close of a context with a domain: %v", err)
 	}
 	check(t, pd.Deregister(r1))
-	if err = pd.Deregister(r1); !errors.Is(err, syscall.EINVAL) {
+	if err = pd.Deregister(r1); !errors.Is(err, verbs.ErrClosed) {
 		t.Errorf("deregister twice: %v", err)
 	}
 	check(t, pd.Deregister(r2))

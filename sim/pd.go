@@ -7,6 +7,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/pkg/errors"
+
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim/nic"
@@ -103,7 +105,7 @@ func (p *PD) Deregister(region mr.Region) error {
 func (p *PD) region(region mr.Region, op string) (*nic.Region, error) {
 	r := p.regions[region.LKey]
 	if r == nil || r.Region != region {
-		return nil, p.ctx.dev.err(op, region.String(), fmt.Errorf("%w: not registered here", syscall.EINVAL), "")
+		return nil, p.ctx.dev.err(op, region.String(), verbs.ErrClosed, "it is not, or no longer, registered in this domain")
 	}
 	return r, nil
 }
@@ -135,27 +137,21 @@ func (p *PD) CreateQP(cfg verbs.QPConfig) (qp.QP, error) {
 	if !ok1 || !ok2 || send.ctx != p.ctx || recv.ctx != p.ctx {
 		return nil, d.err(op, what, fmt.Errorf("%w: the completion queues belong to another context", syscall.EINVAL), "")
 	}
-	var srq *nic.SRQ
+	var srq *SRQ
 	if cfg.SRQ != nil {
 		s, ok := cfg.SRQ.(*SRQ)
 		if !ok || s.pd != p {
 			return nil, d.err(op, what, fmt.Errorf("%w: the shared receive queue belongs to another protection domain", syscall.EINVAL), "")
 		}
-		srq = s.core
+		srq = s
 	}
 	q := &QP{pd: p, maxMessage: 1 << 31}
-	d.node.mu.Lock()
-	core, err := d.node.nic.CreateQP(&p.core, send.core, recv.core, srq, cfg.Caps, cfg.SigAll)
-	if err == nil {
-		q.core = core
-		core.Owner = q
-		if port, ok := d.node.nic.Port(1); ok {
-			q.maxMessage = port.MaxMessage
+	if err := q.create(send, recv, srq, cfg); err != nil {
+		remedy := ""
+		if errors.Is(err, verbs.ErrLimit) {
+			remedy = fmt.Sprintf("the device has at most %d queue pairs", d.attr.MaxQP)
 		}
-	}
-	d.node.mu.Unlock()
-	if err != nil {
-		return nil, d.err(op, what, err, fmt.Sprintf("the device has at most %d queue pairs", d.attr.MaxQP))
+		return nil, d.err(op, what, err, remedy)
 	}
 	p.mu.Lock()
 	p.qps++
@@ -168,7 +164,7 @@ func (p *PD) Close() error {
 	p.mu.Lock()
 	if p.closed {
 		p.mu.Unlock()
-		return nil
+		return p.ctx.dev.err("close protection domain", "", verbs.ErrClosed, "")
 	}
 	if len(p.regions)+len(p.windows)+p.qps+p.srqs > 0 {
 		err := fmt.Errorf("%w: %d memory regions, %d memory windows, %d queue pairs and %d shared receive queues are open",

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim/nic"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -17,6 +18,30 @@ type QP struct {
 	maxMessage uint32
 	closed     atomic.Bool
 	mu         sync.Mutex // one Modify or Close at a time
+}
+
+// create makes the queue pair in the NIC, if its queues are still there.
+func (q *QP) create(send, recv *CQ, srq *SRQ, cfg verbs.QPConfig) (err error) {
+	n := q.pd.ctx.dev.node
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var shared *nic.SRQ
+	switch {
+	case send.shut.Load() || recv.shut.Load():
+		return cq.ErrClosed
+	case srq != nil && srq.closed.Load():
+		return qp.ErrClosed
+	case srq != nil:
+		shared = srq.core
+	}
+	if q.core, err = n.nic.CreateQP(&q.pd.core, send.core, recv.core, shared, cfg.Caps, cfg.SigAll); err != nil {
+		return err
+	}
+	q.core.Owner = q
+	if port, ok := n.nic.Port(1); ok {
+		q.maxMessage = port.MaxMessage
+	}
+	return nil
 }
 
 // Num is the queue pair's number.
@@ -104,7 +129,7 @@ func (q *QP) Close() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed.Swap(true) {
-		return nil
+		return q.pd.ctx.dev.err("close", q.name(), qp.ErrClosed, "")
 	}
 	n := q.pd.ctx.dev.node
 	n.mu.Lock()

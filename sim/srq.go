@@ -98,10 +98,10 @@ func (s *SRQ) Query() (qp.SRQAttr, error) {
 func (s *SRQ) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed.Load() {
-		return nil
-	}
 	d := s.pd.ctx.dev
+	if s.closed.Load() {
+		return d.err("close shared receive queue", "", qp.ErrClosed, "")
+	}
 	d.node.mu.Lock()
 	users := s.core.Users()
 	if users == 0 {

@@ -136,7 +136,9 @@ func TestWaitEndsWithClose(t *testing.T) {
 	if err := e.cq.Arm(false); !errors.Is(err, cq.ErrClosed) {
 		t.Fatalf("arm: %v", err)
 	}
-	e.close() // closing twice is no error
+	check(t, e.pd.Deregister(e.reg))
+	check(t, e.pd.Close())
+	check(t, e.ctx.Close())
 	check(t, f.Close())
 }
 

@@ -42,7 +42,8 @@ type Context interface {
 	// NextEvent blocks for the next asynchronous event of the device. It returns
 	// ctx's error, ErrClosed, or ErrDeviceLost after the last event.
 	NextEvent(ctx context.Context) (Event, error)
-	// Close gives the device back. It fails while objects of it exist.
+	// Close gives the device back. It fails while objects of it exist, and with
+	// ErrClosed the second time.
 	Close() error
 }
 
@@ -55,7 +56,7 @@ type PD interface {
 	// CreateSRQ makes a shared receive queue for queue pairs of this domain.
 	CreateSRQ(SRQConfig) (qp.SRQ, error)
 	// Close gives the domain back. It fails while regions, queue pairs or shared
-	// receive queues exist.
+	// receive queues exist, and with ErrClosed the second time.
 	Close() error
 }
 

@@ -210,6 +210,13 @@ func (q *completionQueue) forget(e *ends) {
 	}
 }
 
+// Closed reports whether the queue was closed.
+func (q *completionQueue) Closed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
+}
+
 // Close destroys the queue; EBUSY while a queue pair uses it.
 func (q *completionQueue) Close() error {
 	q.mu.Lock()

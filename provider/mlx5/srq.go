@@ -132,6 +132,9 @@ func (s *sharedQueue) Query() (qp.SRQAttr, error) {
 	return a, err
 }
 
+// Closed reports whether the queue was closed.
+func (s *sharedQueue) Closed() bool { return s.closed.Load() }
+
 // Close destroys the queue; EBUSY while a queue pair uses it.
 func (s *sharedQueue) Close() error {
 	n, err := s.destroy()

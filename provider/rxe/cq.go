@@ -159,6 +159,13 @@ func (q *completionQueue) Overflowed() { q.overflow.Store(true) }
 // Context is the context that the queue is of.
 func (q *completionQueue) Context() *kdev.Context { return q.ctx.Context }
 
+// Closed reports whether the queue was closed.
+func (q *completionQueue) Closed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
+}
+
 // Close destroys the queue; EBUSY while a queue pair uses it.
 func (q *completionQueue) Close() error {
 	q.mu.Lock()

@@ -28,6 +28,8 @@ type CompletionQueue interface {
 	Overflowed()
 	// Context is the context that it was made in.
 	Context() *Context
+	// Closed reports whether Close succeeded: its handle may be another's by now.
+	Closed() bool
 }
 
 // SharedQueue is what a context wants of a provider's shared receive queue.
@@ -35,6 +37,8 @@ type SharedQueue interface {
 	qp.SRQ
 	// Domain is the protection domain that it was made in.
 	Domain() *PD
+	// Closed reports whether Close succeeded: its handle may be another's by now.
+	Closed() bool
 }
 
 // object is a queue pair, completion queue or shared receive queue in the table of user handles, by

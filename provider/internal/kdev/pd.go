@@ -7,7 +7,9 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/uverbs"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -88,6 +90,9 @@ func Queues[CQ CompletionQueue](d *PD, cfg verbs.QPConfig) (send, recv CQ, err e
 	if !ok1 || !ok2 || send.Context() != d.ctx || recv.Context() != d.ctx {
 		return send, recv, d.ctx.Fail(op, "", fmt.Errorf("%w: a completion queue is of another context", verbs.ErrLimit), "use queues of this context")
 	}
+	if send.Closed() || recv.Closed() {
+		return send, recv, d.ctx.Fail(op, "", cq.ErrClosed, "")
+	}
 	return send, recv, nil
 }
 
@@ -104,6 +109,9 @@ func Shared[SRQ interface {
 	if !ok || srq.Domain() != d {
 		err = fmt.Errorf("%w: the shared receive queue belongs to another protection domain", syscall.EINVAL)
 		return srq, d.ctx.Fail("create queue pair", "", err, "use one of this domain")
+	}
+	if srq.Closed() {
+		return srq, d.ctx.Fail("create queue pair", "", qp.ErrClosed, "")
 	}
 	return srq, nil
 }

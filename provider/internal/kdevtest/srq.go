@@ -304,8 +304,8 @@ func (r *Rig) SRQCloseOrder(t *testing.T) {
 	}
 	Must(t, other.Close())
 	cfg.SRQ = other
-	if _, err := pd.CreateQP(cfg); err == nil {
-		t.Error("queue pair with a closed queue was made")
+	if _, err := pd.CreateQP(cfg); !errors.Is(err, qp.ErrClosed) {
+		t.Errorf("queue pair with a closed queue: %v", err)
 	}
 	if n, err := other.PostRecv([]qp.RecvWR{{}}); n != 0 || err != qp.ErrClosed {
 		t.Errorf("post on a closed queue: %d, %v", n, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/internal/testdev"
 	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/verbs"
 )
 
 // ArmAndWait: one arm gives one event; a completion that was there before gives none.
@@ -119,6 +120,9 @@ func (r *Rig) CloseWhileWaiting(t *testing.T) {
 		if !errors.Is(err, cq.ErrClosed) {
 			t.Errorf("after close: %v", err)
 		}
+	}
+	if _, err := p.PD.CreateQP(verbs.QPConfig{SendCQ: p.B.CQ, RecvCQ: p.A.CQ, Caps: qp.Caps{SendWR: 1, RecvWR: 1}}); !errors.Is(err, cq.ErrClosed) {
+		t.Errorf("queue pair with a closed queue: %v", err)
 	}
 	p.A.CQ.Wake()
 }

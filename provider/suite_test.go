@@ -1,0 +1,34 @@
+//go:build linux
+
+package provider_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/byteexpress/byteexpress/provider"
+	"github.com/byteexpress/byteexpress/provider/internal/kdevtest"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// TestSimulatedIsLikeKernel runs on a simulated NIC the very tests that every device
+// of the kernel has to pass: what is written against one works on the other.
+func TestSimulatedIsLikeKernel(t *testing.T) {
+	rig := kdevtest.Rig{
+		Device: func(t testing.TB) verbs.Device {
+			dev, err := provider.Open("sim:")
+			must(t, err)
+			return dev
+		},
+		Refused: func(*testing.T, *kdevtest.Pair) {}, // it has the limits that it tells
+	}
+	tests := 0
+	for m := reflect.ValueOf(&rig); tests < m.NumMethod(); tests++ { // all of its methods that take a *testing.T
+		if run, ok := m.Method(tests).Interface().(func(*testing.T)); ok {
+			t.Run(m.Type().Method(tests).Name, run)
+		}
+	}
+	if tests < 40 {
+		t.Errorf("only %d methods: where are the tests?", tests)
+	}
+}
