@@ -11,7 +11,9 @@ const BlockSize = 64
 // (BlueFlame). It panics if src has another length.
 func DoorbellBlocks(record *uint32, count uint32, dst *uint64, src []byte) {
 	if len(src) == 0 || len(src)%BlockSize != 0 {
-		panic(fmt.Sprintf("mmio: %d bytes are not blocks", len(src)))
+		notBlocks(len(src))
 	}
 	doorbellBlocks(record, count, dst, &src[0], len(src)/BlockSize)
 }
+
+func notBlocks(n int) { panic(fmt.Sprintf("mmio: %d bytes are not blocks", n)) }

@@ -8,7 +8,7 @@ const HugePage = 2 << 20
 // Queue maps at least length bytes of zeroed memory for a device to read and write,
 // which a forked child does not get: were it to share the pages, a store here would
 // move them away from the device. With huge set they are huge pages, and it fails
-// with ENOMEM when the system has none free. The length is that of whole pages.
+// with ENOMEM when the system has none free; the length is then that of whole ones.
 func Queue(length int, huge bool) (*Mapping, error) {
 	flags := unix.MAP_ANON | unix.MAP_PRIVATE
 	if huge {

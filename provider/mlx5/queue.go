@@ -83,6 +83,10 @@ func (s *sendQueue) enter(w *qp.SendWR, block uint32, units int) {
 
 // ring makes the NIC look at what was put.
 func (s *sendQueue) ring(n int, last uint32, units int, inline bool) {
+	if s.reg.shared {
+		s.reg.ringShared(&s.sendRing, s.record, s.blocks, n, last, units, inline)
+		return
+	}
 	s.reg.ring(&s.sendRing, s.record, s.blocks, n, last, units, inline)
 }
 

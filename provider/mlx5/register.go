@@ -38,25 +38,17 @@ func newRegister(page *uarPage, off, size int) *register {
 	return &register{page: page, off: off, size: size, words: [2]*uint64{page.m.Uint64(off), page.m.Uint64(off + size)}}
 }
 
-// ring rings for requests that were put into s and whose number of blocks is for
-// the doorbell record's word: n of them, of which the last begins at a block and
-// has a length in 16-byte units. It does not lock unless the register is shared.
-func (r *register) ring(s *sendRing, record *uint32, posted uint32, n int, last uint32, units int, inline bool) {
-	if r.shared {
-		r.ringShared(s, record, posted, n, last, units, inline)
-		return
-	}
-	r.store(s, record, posted, n, last, units, inline)
-}
-
+// ringShared is ring for a register that several queue pairs may ring.
 func (r *register) ringShared(s *sendRing, record *uint32, posted uint32, n int, last uint32, units int, inline bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.store(s, record, posted, n, last, units, inline)
+	r.ring(s, record, posted, n, last, units, inline)
 }
 
-// store does the stores to record and register, and pushes the second out.
-func (r *register) store(s *sendRing, record *uint32, posted uint32, n int, last uint32, units int, inline bool) {
+// ring rings for requests that were put into s and whose number of blocks is for
+// the doorbell record's word: n of them, of which the last begins at a block and
+// has a length in 16-byte units. It does not lock.
+func (r *register) ring(s *sendRing, record *uint32, posted uint32, n int, last uint32, units int, inline bool) {
 	at, from, to := r.off+r.buffer, int(last&s.mask)<<blockShift, r.words[0]
 	if r.buffer != 0 {
 		to = r.words[1]
