@@ -11,11 +11,11 @@ const (
 	runSlots  = 64 // blocks of which a cache holds units
 
 	// A cache holds its share of the free units, but at least 512 KiB and at most
-	// 16 MiB. A lone one may have all that is free; several have a sixth together,
+	// 16 MiB. A lone one has half of what is free; several have a sixth together,
 	// which keeps the memory near what their buffers take.
 	shareMin     = 8
 	shareMax     = 256
-	shareAlone   = 1
+	shareAlone   = 2
 	shareSeveral = 6
 
 	// Before the pool grows, which takes far longer, a caller asks the other caches
