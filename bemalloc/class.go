@@ -19,7 +19,7 @@ const (
 
 	magazineSlots = 128                 // most objects that a magazine holds
 	magazineMin   = 8                   // fewest, whatever their size
-	magazineBytes = 128 << 10           // bytes that a magazine holds between these bounds
+	magazineBytes = 96 << 10            // bytes that a magazine holds between these bounds
 	batchMax      = magazineSlots/2 + 1 // most objects moved at once
 	spanObjects   = unitSize / objAlign // most objects in a span
 )
