@@ -19,10 +19,10 @@ SHELL       = /bin/bash
 # The race detector alone needs a C compiler; everything else is built without.
 export CGO_ENABLED = 0
 
-.PHONY: help build test fmt vet lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels bench clean
+.PHONY: help build test fmt vet lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels compare-perftest bench clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build everything, and bebench into bin/
 	$(GO) build ./...
@@ -84,6 +84,9 @@ test-lab: ## the suites that need an RDMA device, in virtual machines with two s
 
 test-kernels: ## the same on every kernel that the lab knows, arm64's too
 	$(GO) run ./lab -kernel all $(JSON)
+
+compare-perftest: ## bebench and perftest side by side in a virtual machine, medians of five runs
+	$(GO) run ./lab -compare
 
 bench: ## all benchmarks for BENCHTIME (1s); compare two runs with: go tool -modfile=tools/go.mod benchstat
 	$(GO) test -run='^$$' -bench=. -benchtime=$(BENCHTIME) ./...

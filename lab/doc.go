@@ -5,6 +5,7 @@
 //	go run ./lab                                      every suite and scenario
 //	go run ./lab -suites ./provider/rxe -run TestX -v one suite, some of its tests, with their output
 //	go run ./lab -scenarios bebench                   the scenarios whose name matches
+//	go run ./lab -compare                             bebench and perftest side by side, and a table
 //	go run ./lab -kernel 5.10,6.1-arm64               other kernels than the newest 6.1
 //	go run ./lab -kernel all -record                  every kernel, and record what each can do
 //	go run ./lab -table                               make docs/verbs.md from the records

@@ -97,7 +97,11 @@ func (l *lab) run(ctx context.Context, k kernel, u unpacked) error {
 	defer cancel()
 	v := newView(m.plan, k, o)
 	err = v.watch(ctx, o.limit+silence, func(ctx context.Context) error {
-		return boot(ctx, k.machine, o.accel, u, initrd, v.console, v.report)
+		m := k.machine
+		if !o.compare {
+			m.clock = ""
+		}
+		return boot(ctx, m, o.accel, u, initrd, v.console, v.report)
 	})
 	return v.finish(err)
 }

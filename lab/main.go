@@ -48,6 +48,7 @@ type options struct {
 	record    bool
 	list      bool
 	table     bool
+	compare   bool
 
 	image, modules string // another kernel
 	device         string // this host's
@@ -71,6 +72,7 @@ func parse(args []string) (options, error) {
 	fs.BoolVar(&o.record, "record", false, "record what the tests show of each verb, for the table")
 	fs.BoolVar(&o.table, "table", false, "make "+tablePath+" from the records, and run nothing")
 	fs.BoolVar(&o.list, "list", false, "list suites, scenarios and kernels, and run nothing")
+	fs.BoolVar(&o.compare, "compare", false, "measure bebench and perftest side by side, where -scenarios matches, run nothing else, and print a table")
 	if err := fs.Parse(args); err != nil {
 		return o, err
 	}
@@ -87,6 +89,9 @@ func parse(args []string) (options, error) {
 	o.all = *suites == "" && *scen == "" && o.run == ""
 	o.suites = pickSuites(*suites, *scen)
 	o.scenarios = pickScenarios(*suites, *scen, pattern)
+	if o.compare {
+		o.suites, o.scenarios = nil, matching(comparison(), pattern)
+	}
 	if len(o.suites)+len(o.scenarios) == 0 {
 		return o, fmt.Errorf("-suites %q -scenarios %q: nothing to run: see -list", *suites, *scen)
 	}

@@ -32,7 +32,7 @@ func boot(ctx context.Context, m machine, accel string, k unpacked, initrd strin
 		"-display", "none", "-monitor", "none", "-no-reboot", "-nic", "none",
 		"-serial", "stdio",
 		"-kernel", k.image, "-initrd", initrd,
-		"-append", "console=" + m.console + " " + bootArgs,
+		"-append", "console=" + m.console + " " + bootArgs + m.clock,
 	}, m.flags...)
 	cmd := exec.CommandContext(ctx, m.qemu.program, append(args, m.second...)...)
 	cmd.ExtraFiles = []*os.File{reportIn}

@@ -71,8 +71,12 @@ func pickScenarios(suites, asked string, pattern *regexp.Regexp) []scenario {
 	if asked == "none" || asked == "" && suites != "" {
 		return nil
 	}
-	var out []scenario
-	for _, s := range scenarios {
+	return matching(scenarios, pattern)
+}
+
+// matching gives the scenarios whose name matches.
+func matching(all []scenario, pattern *regexp.Regexp) (out []scenario) {
+	for _, s := range all {
 		if pattern.MatchString(s.name) {
 			out = append(out, s)
 		}

@@ -32,6 +32,7 @@ type view struct {
 	json    bool // results as events too, for internal/tally
 	all     bool // every suite runs
 	record  bool // what they show is kept
+	compare bool // print the table of the two programs
 
 	mu      sync.Mutex
 	judge   *judge.Judge
@@ -42,7 +43,9 @@ type view struct {
 }
 
 func newView(p plan.Plan, k kernel, o options) *view {
-	return &view{kernel: k, judge: judge.New(p), verbose: o.verbose, json: o.json, all: o.all && k.name != "", record: o.record}
+	return &view{
+		kernel: k, judge: judge.New(p), verbose: o.verbose, json: o.json, all: o.all && k.name != "", record: o.record, compare: o.compare,
+	}
 }
 
 // watch runs a machine, and ends its context with a cause when the report has been
@@ -121,6 +124,12 @@ func (v *view) finish(ended error) error {
 	if good && (v.all || v.record) {
 		problems = v.verbs(results)
 		good = len(problems) == 0
+	}
+	if good && v.compare {
+		if err := writeComparison(os.Stdout, results); err != nil {
+			problems = append(problems, err.Error())
+			good = false
+		}
 	}
 	for _, p := range problems {
 		fmt.Println("FAIL  " + p)
