@@ -4,6 +4,8 @@ package hist
 
 import (
 	"math"
+	"math/big"
+	"math/bits"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -22,7 +24,8 @@ type Recorder struct {
 	h        *hdrhistogram.Histogram
 	n        int64
 	min, max int64
-	mean, m2 float64 // Welford's running mean and sum of squared deviations, in ns
+	sum      int64  // in ns: 2^63 are 292 years
+	hi, lo   uint64 // 128-bit sum of squares
 }
 
 // New makes an empty recorder.
@@ -36,11 +39,17 @@ func (r *Recorder) Record(d time.Duration) {
 	r.n++
 	r.min = min(r.min, v)
 	r.max = max(r.max, v)
-	delta := float64(v) - r.mean
-	r.mean += delta / float64(r.n)
-	r.m2 += delta * (float64(v) - r.mean)
+	r.sum += v
+	r.square(bits.Mul64(uint64(v), uint64(v)))
 	// Cannot fail: the value is within the histogram's range.
 	_ = r.h.RecordValue(min(v, highest))
+}
+
+// square adds to the sum of squares.
+func (r *Recorder) square(hi, lo uint64) {
+	var carry uint64
+	r.lo, carry = bits.Add64(r.lo, lo, 0)
+	r.hi, _ = bits.Add64(r.hi, hi, carry)
 }
 
 // Merge adds all samples of o, which stays as it is.
@@ -48,10 +57,8 @@ func (r *Recorder) Merge(o *Recorder) {
 	if o == nil || o.n == 0 {
 		return
 	}
-	n := float64(r.n + o.n)
-	delta := o.mean - r.mean
-	r.m2 += o.m2 + delta*delta*float64(r.n)*float64(o.n)/n
-	r.mean += delta * float64(o.n) / n
+	r.sum += o.sum
+	r.square(o.hi, o.lo)
 	r.n += o.n
 	r.min = min(r.min, o.min)
 	r.max = max(r.max, o.max)
@@ -79,14 +86,25 @@ func (r *Recorder) Min() time.Duration {
 func (r *Recorder) Max() time.Duration { return time.Duration(r.max) }
 
 // Mean is the exact mean in nanoseconds.
-func (r *Recorder) Mean() float64 { return r.mean }
+func (r *Recorder) Mean() float64 {
+	if r.n == 0 {
+		return 0
+	}
+	return float64(r.sum) / float64(r.n)
+}
 
 // Stdev is the exact deviation of the samples in nanoseconds, 0 for fewer than 2.
 func (r *Recorder) Stdev() float64 {
 	if r.n < 2 {
 		return 0
 	}
-	return math.Sqrt(r.m2 / float64(r.n-1))
+	// (n * sum of squares - sum^2) / (n * (n-1)), exact up to the division.
+	squares := new(big.Int).SetUint64(r.hi)
+	squares.Lsh(squares, 64).Add(squares, new(big.Int).SetUint64(r.lo))
+	n, sum := big.NewInt(r.n), big.NewInt(r.sum)
+	over := squares.Mul(squares, n).Sub(squares, sum.Mul(sum, sum))
+	variance, _ := new(big.Rat).SetFrac(over, n.Mul(n, big.NewInt(r.n-1))).Float64()
+	return math.Sqrt(variance)
 }
 
 // Percentile is the latency that p percent of the samples do not exceed, to 3

@@ -22,8 +22,13 @@ const (
 	grantSlots = 8
 	// grantDepth is the responder's send queue for grants.
 	grantDepth = 64
-	// spins is how often an empty queue is polled before other goroutines may run.
-	spins = 64
+	// simSpins is how often an empty queue is polled before other goroutines may run
+	// where the device, or all of the program, needs the processor for that.
+	simSpins = 64
+	// spins is the same on a device of the kernel. Letting others run is not cheap: the
+	// scheduler wakes another thread to look for work, which takes a processor from the
+	// peer and from a software device.
+	spins = 1 << 13
 	// pollBatch is how many completions one poll takes.
 	pollBatch = 32
 )
@@ -38,6 +43,7 @@ type flow struct {
 	lanes     []*lane
 	cq        cq.CQ
 	ctx       context.Context // ends waits
+	spins     int             // a power of two
 	idle      int
 
 	// Scratch of the data path, so that it does not allocate.
@@ -94,7 +100,10 @@ func (f *flow) areas() (out, in bool) {
 // newFlow makes the flow's CQ, memory and queue pairs, in state RESET. What was
 // made before an error is in the flow: close it.
 func newFlow(r *rig, p *Params, index int, initiator bool, lanes, size int) (*flow, error) {
-	f := &flow{p: p, index: index, initiator: initiator, lay: p.layout(size), lat: hist.New()}
+	f := &flow{p: p, index: index, initiator: initiator, lay: p.layout(size), lat: hist.New(), spins: spins}
+	if r.ctx.Info().Provider == "sim" || runtime.GOMAXPROCS(0) == 1 {
+		f.spins = simSpins
+	}
 	caps := f.caps()
 	batch := max(p.PostList, f.p.rxDepth(f.lay), grantSlots)
 	f.sends, f.recvs, f.sges = make([]qp.SendWR, p.PostList), make([]qp.RecvWR, batch), make([]qp.SGE, batch)
@@ -205,7 +214,7 @@ func (f *flow) poll(idle bool) ([]cq.Completion, error) {
 			return nil, errMissing
 		}
 		if !f.p.Events || !idle {
-			if f.idle++; f.idle%spins == 0 {
+			if f.idle++; f.idle&(f.spins-1) == 0 {
 				runtime.Gosched()
 			}
 			return nil, nil
@@ -252,10 +261,11 @@ func (f *flow) run() error {
 	return f.standBy()
 }
 
-// look reads the clock and what the session says, once a turn of a loop.
-func (f *flow) look(now time.Time) {
+// look reads what the session says, and the clock if it matters, once a turn of a
+// loop.
+func (f *flow) look() {
 	f.stopped = f.stopped || f.stop.Load()
-	f.late = f.stopped || f.p.Duration > 0 && now.Sub(f.began) >= f.p.Duration
+	f.late = f.stopped || f.p.Duration > 0 && time.Since(f.began) >= f.p.Duration
 }
 
 // more reports whether the initiator shall begin message m of a lane.
@@ -283,7 +293,7 @@ func (f *flow) expect(counts []int64, limit time.Duration) {
 
 // overdue looks at the clock now and then.
 func (f *flow) overdue() bool {
-	return f.idle%spins == 0 && f.targets() != nil && time.Now().UnixNano() > f.due.Load()
+	return f.idle&(f.spins-1) == 0 && f.targets() != nil && time.Now().UnixNano() > f.due.Load()
 }
 
 // counts is what the initiator tells the responder in the end.

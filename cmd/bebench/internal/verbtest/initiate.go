@@ -16,14 +16,19 @@ func (f *flow) blast() error {
 	f.peak.Start(f.began, f.lay.size)
 	for {
 		open, idle := false, true
-		f.look(time.Now())
+		f.look()
 		for i := range f.lanes {
 			l := f.lanes[i]
-			before := l.posted
-			if err := f.fill(i); err != nil {
-				return err
+			for {
+				before := l.posted
+				if err := f.fill(i); err != nil {
+					return err
+				}
+				if l.posted == before {
+					break
+				}
+				idle = false
 			}
-			idle = idle && l.posted == before
 			open = open || l.completed < l.posted || f.more(l.posted)
 		}
 		if !open {
@@ -81,7 +86,7 @@ func (f *flow) fill(i int) error {
 		f.sends[0].Flags |= qp.Signaled
 		n = 1
 	}
-	if !f.p.NoPeak {
+	if !f.p.NoPeak && signaled(f.sends[:n]) {
 		l.began = time.Now()
 	}
 	posted, err := l.q.PostSend(f.sends[:n])
@@ -96,6 +101,16 @@ func (f *flow) fill(i int) error {
 		err = nil
 	}
 	return err
+}
+
+// signaled reports whether any of the requests will tell of its completion.
+func signaled(wrs []qp.SendWR) bool {
+	for i := range wrs {
+		if wrs[i].Flags&qp.Signaled != 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // request builds the request of message m at index n of the doorbell.

@@ -31,7 +31,7 @@ type lane struct {
 	markHead  int       // oldest
 	markCount int       //
 	granted   uint32    // receives that the peer ever posted for us
-	began     time.Time // of the newest doorbell
+	began     time.Time // of the newest doorbell with a signaled request
 
 	// Responder.
 	received  int64

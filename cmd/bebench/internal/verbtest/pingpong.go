@@ -25,7 +25,7 @@ func (f *flow) ping() error {
 			return err
 		}
 		start = time.Now()
-		f.look(start)
+		f.look()
 	}
 	return f.drain()
 }
@@ -141,10 +141,11 @@ func (f *flow) pingMemory() error {
 				return err
 			}
 		}
-		f.lat.Record(time.Since(start))
+		now := time.Now()
+		f.lat.Record(now.Sub(start))
 		f.ops.Store(m + 1)
-		start = time.Now()
-		f.look(start)
+		start = now
+		f.look()
 	}
 	return f.drain()
 }
@@ -221,7 +222,7 @@ func (f *flow) arrived(m int64) bool {
 // watch lets others run now and then while memory is watched, and looks for
 // errors of the queue pair.
 func (f *flow) watch() error {
-	if f.idle++; f.idle%spins == 0 {
+	if f.idle++; f.idle&(f.spins-1) == 0 {
 		runtime.Gosched()
 		return f.collect()
 	}

@@ -2,7 +2,6 @@ package verbtest
 
 import (
 	"encoding/binary"
-	"time"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/pattern"
 	"github.com/byteexpress/byteexpress/qp"
@@ -94,10 +93,8 @@ func (f *flow) standBy() error {
 		if f.abort.Load() {
 			return errAborted
 		}
-		select {
-		case <-f.ctx.Done():
-			return f.ctx.Err()
-		case <-time.After(time.Millisecond):
+		if err := f.cq.Wait(f.ctx); err != nil {
+			return err
 		}
 	}
 	return nil
