@@ -25,6 +25,13 @@ var scenarios = append([]scenario{
 	{"bebench devices", []plan.Proc{
 		{Role: "bebench", Argv: []string{"bebench", "devices"}, Wants: []string{"{device}"}},
 	}},
+	{"bebench doctor", []plan.Proc{
+		{Role: "bebench", Argv: []string{"bebench", "doctor"}, Wants: []string{"loop {device}", "two queue pairs sent 64 bytes", "0 errors"}},
+	}},
+	{"bebench doctor of two hosts", []plan.Proc{
+		{Role: "server", Port: 18602, Argv: []string{"bebench", "doctor", "--serve", "-1", "-p", "18602"}, Wants: []string{"answered"}},
+		{Role: "client", Argv: []string{"bebench", "doctor", "-p", "18602", "127.0.0.1"}, Wants: []string{"tcp 127.0.0.1:18602", "peer-gid", "0 errors"}},
+	}},
 	{"bebench unknown device", []plan.Proc{
 		{Role: "bebench", Argv: []string{"bebench", "write", "lat", "-d", "nodevice9", "127.0.0.1"}, Exit: 2, Wants: []string{"nodevice9"}},
 	}},

@@ -80,7 +80,7 @@ func (f *doctorFlags) run(e *env, hosts []string) error {
 			}
 			fmt.Fprintf(e.stderr, "bebench: doctor of %s: answered\n", peer)
 		}
-		fmt.Fprintf(e.stderr, "bebench: doctor: waiting for another host's doctor on port %d\n", f.port)
+		fmt.Fprintf(e.stderr, "bebench: doctor: waiting for a client on port %d\n", f.port)
 		return s.Run(e.soft, e.hard, ln)
 	}
 	if len(hosts) > 0 {
