@@ -28,7 +28,6 @@ type PortDetails struct {
 	SpeedGbps float64 // of all lanes
 	Rate      string  // the same in the kernel's words, as "100 Gb/sec (4X EDR)"
 	PKeys     []uint16
-	GIDs      []SeenGID
 	Counters  map[string]uint64 // of the port, and of the driver
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// Details reads what sysfs has about a device
-// (Documentation/ABI/stable/sysfs-class-infiniband of the kernel).
+// Details reads what sysfs has about a device, but for its GIDs, which are up to some
+// thousand files: see GIDs (Documentation/ABI/stable/sysfs-class-infiniband of the kernel).
 func (s *System) Details(d Device) Details {
 	read := func(parts ...string) string { return s.read(append([]string{"infiniband", d.Name}, parts...)...) }
 	out := Details{
@@ -69,7 +69,6 @@ func (s *System) port(device string, port int) PortDetails {
 	if gbps, _, ok := strings.Cut(p.Rate, " Gb/sec"); ok {
 		p.SpeedGbps, _ = strconv.ParseFloat(gbps, 64)
 	}
-	p.GIDs, _ = s.GIDs(device, port)
 	keys, _ := list(s.class(in("pkeys")...))
 	slices.SortStableFunc(keys, func(a, b string) int { return len(a) - len(b) }) // by number: the names are sorted as text
 	for _, k := range keys {

@@ -86,7 +86,8 @@ func Describe(s *uverbs.System, c *provider.Candidate) Device {
 	}
 	for i, p := range more.Ports {
 		if i >= len(d.Ports) {
-			d.Ports = append(d.Ports, Port{Port: p.Port, State: p.State.String(), LinkLayer: p.LinkLayer.String(), SpeedGbps: p.SpeedGbps, LID: int(p.LID), GIDs: seen(p.GIDs)})
+			gids, _ := s.GIDs(c.Name, p.Port)
+			d.Ports = append(d.Ports, Port{Port: p.Port, State: p.State.String(), LinkLayer: p.LinkLayer.String(), SpeedGbps: p.SpeedGbps, LID: int(p.LID), GIDs: seen(gids)})
 		}
 		d.Ports[i].add(p)
 	}
