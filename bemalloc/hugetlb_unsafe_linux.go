@@ -10,9 +10,14 @@ import (
 // MAP_HUGE_SHIFT. A block is two such pages.
 const mapHuge2MB = 21 << 26
 
-// mapHuge puts pages of the kernel's huge page pool at b's addresses.
-func mapHuge(b []byte) error {
-	return remap(b, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_HUGETLB|mapHuge2MB)
+// mapHuge puts pages of the kernel's huge page pool at b's addresses, at once if
+// populate is set.
+func mapHuge(b []byte, populate bool) error {
+	flags := unix.MAP_HUGETLB | mapHuge2MB
+	if populate {
+		flags |= unix.MAP_POPULATE
+	}
+	return remap(b, unix.PROT_READ|unix.PROT_WRITE, flags)
 }
 
 // mapNone puts a bare reservation at b's addresses.

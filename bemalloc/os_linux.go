@@ -20,7 +20,7 @@ func unreserve(mem []byte) error { return unix.Munmap(mem) }
 // (MADV_DONTFORK), whose copy-on-write would move pages away from the NIC.
 func commit(b []byte, huge HugeMode, populate bool) (fellBack bool, err error) {
 	if huge == HugeTLB {
-		if err := mapHuge(b); err == nil {
+		if err := mapHuge(b, populate); err == nil {
 			_ = unix.Madvise(b, unix.MADV_DONTFORK)
 			return false, nil
 		}
