@@ -56,8 +56,9 @@ func split(err error, remedy string) (found, mend string) {
 	return err.Error(), remedy
 }
 
-// device looks at one device and its ports.
-func (r *Report) device(h *Host, c *provider.Candidate) {
+// device looks at one device and its ports. One that was named must be usable; others
+// may be left out.
+func (r *Report) device(h *Host, c *provider.Candidate, named bool) {
 	if c.Err != nil {
 		check, severity := "open", Error
 		switch {
@@ -68,9 +69,11 @@ func (r *Report) device(h *Host, c *provider.Candidate) {
 		case errors.Is(c.Err, fs.ErrPermission):
 			check = "permission"
 		}
-		// In a container devices that it was not given are as they should be.
-		if h.container() != "" && (check == "node" || check == "permission") {
-			severity = Hint
+		switch {
+		case named:
+			severity = Error
+		case h.container() != "" && (check == "node" || check == "permission"):
+			severity = Hint // devices that a container was not given are as they should be
 		}
 		found, remedy := split(c.Err, "see the kernel's log: dmesg")
 		r.on(check, c.Name).bad(severity, found, remedy)

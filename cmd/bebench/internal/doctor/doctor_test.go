@@ -185,6 +185,10 @@ func TestCapabilityLiftsMemlock(t *testing.T) {
 }
 
 func TestNamedDevice(t *testing.T) {
+	none := healthy(t, testhost.NIC{Name: "mlx5_0", Driver: "hfi1"})
+	if r, _ := Run(context.Background(), &none.h, "mlx5_0", time.Unix(0, 0)); r.Summary[Error] != 1 {
+		t.Errorf("a named device without a provider: %+v", r.Findings)
+	}
 	m := healthy(t, testhost.NIC{Name: "mlx5_0"}, testhost.NIC{Name: "mlx5_1", NoNode: true})
 	m.Remove("sys/devices/pci0000:00/0000:02:00.0/numa_node")
 	r, devs := Run(context.Background(), &m.h, "mlx5_0", time.Unix(0, 0))

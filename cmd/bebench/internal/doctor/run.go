@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/byteexpress/byteexpress/provider"
@@ -32,7 +33,7 @@ func Run(ctx context.Context, h *Host, name string, now time.Time) (*Report, []p
 	r.governor(h)
 	devs = r.devices(h, devs, err, name)
 	for i := range devs {
-		r.device(h, &devs[i])
+		r.device(h, &devs[i], name != "")
 	}
 	for i := range devs {
 		r.loop(ctx, h, &devs[i])
@@ -79,7 +80,7 @@ func (r *Report) simulated(ctx context.Context, h *Host, name string) []provider
 	return []provider.Candidate{c}
 }
 
-func ofKernel(name string) bool { return len(name) < 4 || name[:4] != "sim:" }
+func ofKernel(name string) bool { return !strings.HasPrefix(name, "sim:") }
 
 // details of a device, from sysfs.
 func details(h *Host, c *provider.Candidate) uverbs.Details { return h.Verbs.Details(c.Kernel) }
