@@ -32,10 +32,8 @@ func putSend(e []byte, w *qp.SendWR, signalAll bool) {
 		iova = w.RemoteAddr
 		sendWRRdmaRemoteAddr.Put(e, w.RemoteAddr)
 		sendWRRdmaRkey.Put(e, uint32(w.RKey))
-	case qp.CompareSwap:
-		sendWRSwap.Put(e, w.Swap)
-		fallthrough
-	case qp.FetchAdd:
+	case qp.CompareSwap, qp.FetchAdd:
+		sendWRSwap.Put(e, w.Swap) // of no meaning to the latter
 		iova = w.RemoteAddr
 		sendWRAtomicRemoteAddr.Put(e, w.RemoteAddr)
 		sendWRCompareAdd.Put(e, w.CompareAdd)
