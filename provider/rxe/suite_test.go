@@ -54,3 +54,12 @@ func TestSRQEmpty(t *testing.T)         { rig.SRQEmpty(t) }
 func TestSRQSurvivesQP(t *testing.T)    { rig.SRQSurvivesQP(t) }
 func TestSRQCloseOrder(t *testing.T)    { rig.SRQCloseOrder(t) }
 func TestSRQNoAllocations(t *testing.T) { rig.SRQNoAllocations(t) }
+
+func TestWindows(t *testing.T)        { rig.Windows(t) }
+func TestWindowRefusals(t *testing.T) { rig.WindowRefusals(t) }
+func TestBadBinds(t *testing.T)       { rig.BadBinds(t) }
+func TestWindowLife(t *testing.T)     { rig.WindowLife(t) }
+func TestReregister(t *testing.T)     { rig.Reregister(t) }
+func TestDMABuf(t *testing.T)         { rig.DMABuf(t) }
+func TestAdvise(t *testing.T)         { rig.Advise(t) }
+func TestExec(t *testing.T)           { rig.Exec(t) }

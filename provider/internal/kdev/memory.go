@@ -3,6 +3,9 @@
 package kdev
 
 import (
+	"errors"
+	"syscall"
+
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/uverbs"
@@ -61,7 +64,11 @@ func (d *PD) Advise(advice mr.Advice, wait bool, ranges []qp.SGE) error {
 	if d.isClosed() {
 		return d.ctx.Fail("advise on memory region", "", verbs.ErrClosed, "")
 	}
-	return d.ctx.K.AdviseMR(d.h, advice, wait, ranges)
+	err := d.ctx.K.AdviseMR(d.h, advice, wait, ranges)
+	if errors.Is(err, syscall.EINVAL) && !d.ctx.Limits.OnDemand.Supported {
+		return d.ctx.Fail("advise on memory region", "", &verbs.UnsupportedError{Feature: "on-demand paging", Missing: "the device"}, "use regions without it")
+	}
+	return err
 }
 
 func (d *PD) isClosed() bool {
