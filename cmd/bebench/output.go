@@ -274,6 +274,9 @@ func (o *output) finish(err error) error {
 	} else {
 		writeErr = o.save()
 	}
+	if o.flags.stream {
+		writeErr = joined([]error{writeErr, o.doc.StreamRatios(o.stdout)})
+	}
 	return joined([]error{all, writeErr})
 }
 

@@ -53,14 +53,31 @@ func (d *Document) Save(path string) error {
 	return err
 }
 
-// streamed is one line of a stream: a row with what is needed to read it alone.
+// streamed is one line of a stream: a row, or a comparison of two, with what is needed
+// to read it alone.
 type streamed struct {
-	Schema  string `json:"schema"`
-	Command string `json:"command"`
-	Row     *Row   `json:"row"`
+	Schema  string  `json:"schema"`
+	Command string  `json:"command"`
+	Host    *Host   `json:"host"`
+	Device  *Device `json:"device,omitempty"`
+	Row     *Row    `json:"row,omitempty"`
+	Ratio   *Ratio  `json:"ratio,omitempty"`
 }
 
 // Stream writes one row as one line of JSON.
-func (d *Document) Stream(w io.Writer, r *Row) error {
-	return errors.Wrap(json.NewEncoder(w).Encode(streamed{d.Schema, d.Command, r}), "JSON stream")
+func (d *Document) Stream(w io.Writer, r *Row) error { return d.stream(w, streamed{Row: r}) }
+
+// StreamRatios writes the comparisons, a line each.
+func (d *Document) StreamRatios(w io.Writer) error {
+	for i := range d.Ratios {
+		if err := d.stream(w, streamed{Ratio: &d.Ratios[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *Document) stream(w io.Writer, s streamed) error {
+	s.Schema, s.Command, s.Host, s.Device = d.Schema, d.Command, &d.Host, d.Device
+	return errors.Wrap(json.NewEncoder(w).Encode(s), "JSON stream")
 }

@@ -162,6 +162,36 @@ func TestStreamIsOneLineARow(t *testing.T) {
 	}
 }
 
+func TestStreamLineCanBeReadAlone(t *testing.T) {
+	d := New("ps", nil, time.Now())
+	d.Device = &Device{Name: "rxe0", Provider: "rxe"}
+	d.Ratios = []Ratio{{Of: "be", To: "tcp"}, {Of: "be", To: "be"}}
+	r := full().Row()
+	var b bytes.Buffer
+	if err := d.Stream(&b, &r); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.StreamRatios(&b); err != nil {
+		t.Fatal(err)
+	}
+	var got []streamed
+	for dec := json.NewDecoder(&b); dec.More(); {
+		var s streamed
+		if err := dec.Decode(&s); err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, s)
+	}
+	if len(got) != 3 || got[0].Row == nil || got[1].Ratio == nil || got[1].Row != nil || got[2].Ratio.To != "be" {
+		t.Fatalf("stream of a row and two ratios: %+v", got)
+	}
+	for _, s := range got {
+		if s.Schema != Schema || s.Command != "ps" || s.Host == nil || *s.Host != d.Host || s.Device == nil || s.Device.Name != "rxe0" {
+			t.Errorf("line %+v lacks what it needs", s)
+		}
+	}
+}
+
 func TestCompare(t *testing.T) {
 	a, b := full().Row(), full().Row()
 	a.Name, b.Name = "be", "tcp"
