@@ -69,6 +69,8 @@ type flow struct {
 	late    bool   // begin nothing more
 	stopped bool   // for the session asked so
 	bad     string // first mismatch
+
+	doorbells, requests, completions int64
 }
 
 var (
@@ -195,6 +197,14 @@ func (f *flow) repost(i int, n int64) error {
 	return err
 }
 
+// post gives the first n of f.sends to a lane's queue pair with one doorbell.
+func (f *flow) post(l *lane, n int) (posted int, err error) {
+	posted, err = l.q.PostSend(f.sends[:n])
+	f.doorbells++
+	f.requests += int64(posted)
+	return posted, err
+}
+
 // A work request's ID is its lane and whether it is a receive.
 func sendID(lane int) uint64 { return uint64(lane) << 1 }
 func recvID(lane int) uint64 { return uint64(lane)<<1 | 1 }
@@ -229,6 +239,7 @@ func (f *flow) poll(idle bool) ([]cq.Completion, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.completions += int64(n)
 	for i := range n {
 		if f.wc[i].Status != cq.Success {
 			return nil, f.wc[i].Err()

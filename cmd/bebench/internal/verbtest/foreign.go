@@ -160,6 +160,7 @@ func (x *foreign) measure(soft, ctx context.Context, size int, sink report.Sink)
 	p := x.p
 	s := &report.Sample{
 		Name: p.Op.String(), SizeBytes: size, Spent: &spent, Halved: p.Latency && p.Op.pingPong(), Bars: p.Histogram, Latency: hist.New(),
+		Counters: x.counters(),
 	}
 	for _, f := range x.flows {
 		if f.bad != "" {
@@ -183,6 +184,7 @@ func (x *foreign) measure(soft, ctx context.Context, size int, sink report.Sink)
 func (f *flow) restart(size int) {
 	f.lay, f.lat = f.p.layout(size), hist.New()
 	f.late, f.stopped = false, false
+	f.doorbells, f.requests, f.completions = 0, 0, 0
 	if f.alarm != nil {
 		f.alarm.Stop()
 	}

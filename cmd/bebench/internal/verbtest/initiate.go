@@ -89,7 +89,7 @@ func (f *flow) fill(i int) error {
 	if !f.p.NoPeak && signaled(f.sends[:n]) {
 		l.began = time.Now()
 	}
-	posted, err := l.q.PostSend(f.sends[:n])
+	posted, err := f.post(l, n)
 	for j := range posted {
 		l.posted++
 		if f.sends[j].Flags&qp.Signaled != 0 {

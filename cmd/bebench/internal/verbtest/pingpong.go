@@ -69,7 +69,7 @@ func (f *flow) sendOne(m int64) error {
 		}
 	}
 	f.request(0, 0, m)
-	if _, err := l.q.PostSend(f.sends[:1]); err != nil {
+	if _, err := f.post(l, 1); err != nil {
 		return err
 	}
 	l.posted++
@@ -195,7 +195,7 @@ func (f *flow) writeOne(m int64) error {
 	} else {
 		w.Inline = l.out[:f.lay.size]
 	}
-	if _, err := l.q.PostSend(f.sends[:1]); err != nil {
+	if _, err := f.post(l, 1); err != nil {
 		return err
 	}
 	l.posted++

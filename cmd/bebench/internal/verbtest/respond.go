@@ -65,7 +65,7 @@ func (f *flow) grant(lane int, n int64) error {
 	}
 	l := f.lanes[lane]
 	f.sends[0] = qp.SendWR{ID: sendID(lane), Opcode: qp.SendWithImm, Flags: qp.Signaled, Imm: uint32(l.reposted)}
-	if _, err := l.q.PostSend(f.sends[:1]); err != nil {
+	if _, err := f.post(l, 1); err != nil {
 		return err
 	}
 	l.grantsOut++

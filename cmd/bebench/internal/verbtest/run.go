@@ -65,7 +65,7 @@ func measure(soft, ctx context.Context, c *control.Conn, r *rig, p *Params, clie
 	mine := rd.verdict()
 	s := &report.Sample{
 		Name: p.Op.String(), SizeBytes: size, Ops: mine.Ops, Wall: time.Duration(mine.Seconds * float64(time.Second)), PeakBps: mine.PeakBps,
-		Spent: &spent, Halved: p.Latency && p.Op.pingPong(), Bars: p.Histogram,
+		Spent: &spent, Halved: p.Latency && p.Op.pingPong(), Bars: p.Histogram, Counters: rd.counters(),
 	}
 	if p.Bidirectional {
 		s.Ops += peer.Ops
@@ -97,6 +97,17 @@ func measure(soft, ctx context.Context, c *control.Conn, r *rig, p *Params, clie
 		return s, exit.Mismatchf("%s %d bytes: data mismatch at the peer: %s", p.Op, size, peer.Mismatch)
 	}
 	return s, nil
+}
+
+// counters are those of this end's flows.
+func (rd *round) counters() map[string]int64 {
+	sum := map[string]int64{"doorbells": 0, "requests": 0, "completions": 0}
+	for _, f := range rd.flows {
+		sum["doorbells"] += f.doorbells
+		sum["requests"] += f.requests
+		sum["completions"] += f.completions
+	}
+	return sum
 }
 
 // progress is how far our initiators are.

@@ -105,6 +105,9 @@ func TestEveryOperation(t *testing.T) {
 					if s.Latency.Count() == 0 || latency && s.Latency.Count() != s.Ops {
 						t.Errorf("size %d: %d latencies of %d operations", p.Sizes[i], s.Latency.Count(), s.Ops)
 					}
+					if c := s.Counters; c["requests"] < s.Ops || c["doorbells"] != c["requests"] || c["completions"] == 0 {
+						t.Errorf("size %d: counters %v of %d operations", p.Sizes[i], c, s.Ops)
+					}
 					if s.Halved != (latency && op != Read && op != Atomic) {
 						t.Errorf("half a round trip: %v", s.Halved)
 					}
