@@ -4,6 +4,7 @@ package kdev
 
 import (
 	"errors"
+	"fmt"
 	"syscall"
 
 	"github.com/byteexpress/byteexpress/mr"
@@ -66,7 +67,8 @@ func (d *PD) Advise(advice mr.Advice, wait bool, ranges []qp.SGE) error {
 	}
 	err := d.ctx.K.AdviseMR(d.h, advice, wait, ranges)
 	if errors.Is(err, syscall.EINVAL) && !d.ctx.Limits.OnDemand.Supported {
-		return d.ctx.Fail("advise on memory region", "", &verbs.UnsupportedError{Feature: "on-demand paging", Missing: "the device"}, "use regions without it")
+		none := &verbs.UnsupportedError{Feature: "on-demand paging", Missing: "the device"}
+		return d.ctx.Fail("advise on memory region", "", fmt.Errorf("%w (%w)", none, syscall.EINVAL), "use regions without it")
 	}
 	return err
 }
