@@ -1,0 +1,111 @@
+package be_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/internal/testdev"
+	"github.com/byteexpress/byteexpress/provider"
+	"github.com/byteexpress/byteexpress/uverbs/rdmacm/stream"
+)
+
+// victimEnv makes the test binary the other process of TestDeviceRDMACMKilled: it is the
+// address to listen on.
+const victimEnv = "BE_TEST_VICTIM"
+
+// A peer's process is killed: the connection manager's line tells, long before a
+// keepalive or a retry would.
+func TestDeviceRDMACMKilled(t *testing.T) {
+	p, addr := newCMPair(t)
+	ctx := limit(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(ctx, exe, "-test.run=^TestVictim$")
+	cmd.Env = append(os.Environ(), victimEnv+"="+netip.AddrPortFrom(addr, 0).String())
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	if !lines.Scan() {
+		t.Fatalf("the other process says nothing: %v", cmd.Wait())
+	}
+	s, err := p.nodes[1].Dial(ctx, lines.Text(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := alloc(t, p.nodes[1], 100, 1)
+	if err := s.Send(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	p.nodes[1].Free(b)
+	if got, err := s.Recv(ctx); err != nil { // it lives
+		t.Fatal(err)
+	} else {
+		p.nodes[1].Free(got)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if _, err := s.Recv(ctx); !errors.Is(err, be.ErrPeerLost) {
+		t.Errorf("receive from a killed process: %v", err)
+	}
+	s.Close()
+	eventually(t, "no engine left", func() bool { return p.nodes[1].Stats().Engines == 0 })
+}
+
+// TestVictim is the process that is killed: it echoes until then.
+func TestVictim(t *testing.T) {
+	addr := os.Getenv(victimEnv)
+	if addr == "" {
+		return
+	}
+	dev, err := provider.Open(os.Getenv(testdev.Env))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdma, err := dev.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := stream.New(rdma, stream.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := be.NewNode(rdma, be.Config{Bootstrap: lines})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := n.Listen(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println(l.Addr())
+	s, err := l.Accept(limit(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		b, err := s.Recv(limit(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Send(limit(t), b); err != nil {
+			t.Fatal(err)
+		}
+		n.Free(b)
+	}
+}
