@@ -20,6 +20,7 @@ var suites = []string{
 	"./internal/lab/runner",
 	"./uverbs",
 	"./uverbs/rdmacm",
+	"./uverbs/rdmacm/stream",
 	"./be",
 	"./bemalloc",
 	"./provider",
