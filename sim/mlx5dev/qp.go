@@ -27,6 +27,7 @@ type queuePair struct {
 	recvCQ *compQueue
 	srq    *sharedQueue // gives the receives; nil: rq
 	inside bool         // short payload goes into completions
+	spoil  []qp.SGE     // of the receive whose payload does; the completion queue's lock is held
 	async  uint32       // events sent, of the file's goroutine
 	addr   uint64       // of the record
 
@@ -181,8 +182,8 @@ func (q *queuePair) takeInside(index, n uint32, before, e []byte) uint8 {
 		slots := uint32(len(q.rq.ring)) >> q.rq.shift
 		slot = q.rq.ring[index%slots<<q.rq.shift:][:1<<q.rq.shift]
 	}
-	sges, _ := decodeRecv(slot, nil)
-	for _, g := range sges {
+	q.spoil, _ = decodeRecv(slot, q.spoil[:0])
+	for _, g := range q.spoil {
 		m := memory(g.Addr, int(min(g.Length, n)))
 		in = in[copy(in, m):]
 		n -= uint32(len(m))
