@@ -13,12 +13,12 @@ import (
 
 var asmLine = regexp.MustCompile(`^\s+\S+:\d+\s+0x[0-9a-f]+\s+[0-9a-f]+\s+(.*)$`)
 
-// disassemble gives the instructions of functions in a linked program, by the last
-// part of their names.
+// disassemble gives the instructions of functions in a linked program, the tests of
+// this package, by the last part of their names.
 func disassemble(t *testing.T, arch, pattern string) map[string][]string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "bebench")
-	build := exec.Command("go", "build", "-o", program, "github.com/byteexpress/byteexpress/cmd/bebench")
+	program := filepath.Join(t.TempDir(), "mlx5.test")
+	build := exec.Command("go", "test", "-c", "-vet=off", "-o", program, "github.com/byteexpress/byteexpress/provider/mlx5")
 	build.Env = append(build.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Skipf("no Go tool that builds for %s: %v\n%s", arch, err, out)
