@@ -35,8 +35,9 @@
 // Objects up to 32 KiB pass through three levels: the magazine of a cache (a
 // heap's, or the current P's), the central list of their class, and the run
 // allocator. Batches move between the levels, so most calls touch the magazine
-// only. A cache also keeps up to 2 MiB of runs of up to 1 MiB. All records lie on the Go heap, outside the blocks, and hold no
-// pointers: a late DMA write cannot corrupt them.
+// only. A cache also holds its share of the free units, from which it cuts runs of up
+// to 1 MiB and in which they join again. All records lie on the Go heap, outside
+// the blocks, and hold no pointers: a late DMA write cannot corrupt them.
 //
 // Opening a block is single flight and happens under no lock. When it fails the
 // pool is as it was before, the error is a [RegisterError] that names the limit
