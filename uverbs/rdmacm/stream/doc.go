@@ -13,7 +13,8 @@
 // bytes of the stream. A side has one SEND outstanding; the receiver posts receives again
 // as messages come, up to what it is willing to hold. Beyond that the peer's NIC gets
 // receiver-not-ready answers and tries again, so that a reader that is slow holds the
-// writer back.
+// writer back. (Linux's rxe before 6.1 does not survive such answers: there what waits
+// for a reader must stay below the 8 receives that are posted, as set-up does.)
 //
 // A Write has ended when the bytes are in the peer's memory, so nothing that was written
 // is lost by a Close after it.
