@@ -17,10 +17,10 @@ func run(kernel string, tests ...[3]string) Run {
 
 // two are runs in which one kernel can more than the other.
 func two() (newer, older Run) {
-	newer = run("6.12.1-amd64", [3]string{"CQ: create", "works"}, [3]string{"SRQ: resize", "unsupported", "no resize"},
+	newer = run("6.12.1-amd64", [3]string{"CQ: create", "works"}, [3]string{"SRQ: resize", "unsupported", "no resize in kernel 6.12.1-amd64"},
 		[3]string{"SRQ: resize", "works"}, [3]string{"QP: flush", "works"})
 	older = run("6.1.0-amd64", [3]string{"CQ: create", "works"}, [3]string{"CQ: create", "works"},
-		[3]string{"SRQ: resize", "unsupported", "no resize"}, [3]string{"QP: flush", "kernel fault", "it locks up"})
+		[3]string{"SRQ: resize", "unsupported", "no resize in kernel 6.1.0-amd64"}, [3]string{"QP: flush", "kernel fault", "it locks up"})
 	return newer, older
 }
 
@@ -36,7 +36,7 @@ func TestMarkdown(t *testing.T) {
 | SRQ: resize | unsupported (2) | works (2) |
 
 1. it locks up
-2. no resize
+2. no resize in this kernel
 `
 	if d := cmp.Diff(want, Markdown([]Run{newer, older})); d != "" {
 		t.Error(d)

@@ -30,7 +30,7 @@ func Markdown(runs []Run) string {
 	for _, v := range slices.Sorted(maps.Keys(verbs)) {
 		b.WriteString("| " + v + " |")
 		for _, r := range runs {
-			b.WriteString(" " + cell(r.Verbs[v], &notes) + " |")
+			b.WriteString(" " + cell(r, v, &notes) + " |")
 		}
 		b.WriteString("\n")
 	}
@@ -54,13 +54,16 @@ func compareRuns(a, b Run) int {
 	return testdev.CompareReleases(a.Kernel, b.Kernel)
 }
 
-// cell is the outcome with the numbers of its notes, which it adds to them.
-func cell(v Verb, notes *[]string) string {
+// cell is the outcome with the numbers of its notes, which it adds to them. The kernel
+// is that of the column: a note that names it is one for all.
+func cell(r Run, verb string, notes *[]string) string {
+	v := r.Verbs[verb]
 	if v.Outcome == "" {
 		return "not tested"
 	}
 	var numbers []string
 	for _, why := range v.But {
+		why = strings.ReplaceAll(why, "kernel "+r.Kernel, "this kernel")
 		i := slices.Index(*notes, why)
 		if i < 0 {
 			i = len(*notes)
