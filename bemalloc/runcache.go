@@ -231,7 +231,7 @@ func (p *Pool) refillRuns(h *Heap, k uint32) (uint32, error) {
 // share sets how much a cache may hold: its share of all that is free. Called under the
 // run lock, now and then, with the units that c is about to get; c may be nil.
 func (r *runs) share(c *cache, got uint32) {
-	if c == nil {
+	if c == nil || c == &noCache {
 		return
 	}
 	held := load(&c.runs.held) + got
@@ -298,9 +298,9 @@ func (p *Pool) takeRuns(c *cache, k, want uint32) (u uint32, more blockUnits, ok
 	return u, more, true
 }
 
-// returnRuns gives units from a cache back.
+// returnRuns gives units from a cache back, and notes what c has left, if it is not nil.
 func (p *Pool) returnRuns(c *cache, list []blockUnits) {
-	if len(list) == 0 {
+	if len(list) == 0 && c == nil {
 		return
 	}
 	p.runs.mu.Lock()

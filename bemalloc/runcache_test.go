@@ -162,3 +162,47 @@ func TestLargeStartsSpread(t *testing.T) {
 		free(t, p, b)
 	}
 }
+
+// TestShares: the caches among which free units are shared are those that hold some; one
+// that is closed empty does not count any more.
+func TestShares(t *testing.T) {
+	kinds(t, func(t *testing.T, cfg Config) {
+		cfg.noJanitor = true
+		p := newPool(t, cfg)
+		for range 10 {
+			h := p.NewHeap(HeapOptions{})
+			var bufs [][]byte
+			for range 8 {
+				bufs = append(bufs, must(t)(h.Alloc(300<<10)))
+			}
+			for _, b := range bufs {
+				if err := h.Free(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			p.runs.mu.Lock()
+			if p.runs.sharers != 1 || p.runs.shared == 0 {
+				t.Errorf("%d caches share, with %d units", p.runs.sharers, p.runs.shared)
+			}
+			p.runs.mu.Unlock()
+			bufs = bufs[:0]
+			for h.c.runs.held > 0 { // empty without a visit to the run allocator
+				u, ok := h.c.runs.pop(1)
+				if !ok {
+					t.Fatal("units held, but none to pop")
+				}
+				bufs = append(bufs, p.mem.view(p.place(u, unitSize), unitSize))
+			}
+			if err := h.Close(); err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range bufs {
+				free(t, p, b)
+			}
+			p.Trim(0)
+			if p.runs.sharers != 0 || p.runs.shared != 0 {
+				t.Errorf("after Close and Trim %d caches share, with %d units", p.runs.sharers, p.runs.shared)
+			}
+		}
+	})
+}
