@@ -7,6 +7,7 @@
 //	bebench msg bw|lat                ByteExpress sockets
 //	bebench ps                        the parameter-server job, on one host or several
 //	bebench alloc                     the allocator's workloads
+//	bebench alloc growth              registered bytes while a live set grows and stays
 //
 // A test between two hosts runs the same command on both: without a host it is
 // the server, with one the client. On the simulator, and with --local, both ends
