@@ -1,6 +1,7 @@
 package verbtest
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -141,12 +142,19 @@ func (p *Params) layout(size int) layout {
 	if p.Latency {
 		want = 2
 	}
-	if p.foreign && p.Op != Send {
-		// What a peer of ours has: a page of slots, or one.
-		return layout{size, stride, max(1, p.page/stride)}
+	if p.oneArea() {
+		return layout{size, stride, max(1, cmp.Or(p.page, cycle)/stride)}
 	}
 	return layout{size, stride, max(1, min(want, areaBudget/p.QPs/stride))}
 }
+
+// cycle is how many bytes short messages go round in, as in perftest on most machines.
+const cycle = 4096
+
+// oneArea reports messages that lie in a page of slots, or all in one if they are
+// longer: so perftest has it, which keeps them in the cache. Without verification they
+// may overwrite each other.
+func (p *Params) oneArea() bool { return (p.foreign || !p.Verify) && !p.Op.tellsReceiver() }
 
 // areaBytes is how much memory the slots of a queue pair need, for all sizes.
 func (p *Params) areaBytes(l layout) int {
@@ -185,7 +193,7 @@ func (p *Params) txDepth(l layout) int {
 	switch {
 	case p.Latency && !p.Op.pingPong():
 		return 1
-	case p.Op.pingPong(), p.foreign:
+	case p.Op.pingPong(), p.oneArea():
 		return p.TxDepth
 	}
 	return min(p.TxDepth, l.slots)
