@@ -279,6 +279,9 @@ func (f *flow) look() {
 	f.late = f.stopped || f.p.Duration > 0 && time.Since(f.began) >= f.p.Duration
 }
 
+// since is the time since the flow began. It reads one clock, time.Now two.
+func (f *flow) since() time.Duration { return time.Since(f.began) }
+
 // more reports whether the initiator shall begin message m of a lane.
 func (f *flow) more(m int64) bool {
 	return !f.late && (f.p.Duration > 0 || m < int64(f.p.Iters))

@@ -11,7 +11,7 @@ import (
 
 // ping sends a message, waits for the answer, and records the round trip.
 func (f *flow) ping() error {
-	start := time.Now()
+	start := f.since()
 	for m := int64(0); f.more(m); m++ {
 		if err := f.sendOne(m); err != nil {
 			return err
@@ -19,12 +19,12 @@ func (f *flow) ping() error {
 		if err := f.recvOne(m); err != nil {
 			return err
 		}
-		f.lat.Record(time.Since(start))
+		f.lat.Record(f.since() - start)
 		f.ops.Store(m + 1)
 		if err := f.settle(m); err != nil {
 			return err
 		}
-		start = time.Now()
+		start = f.since()
 		f.look()
 	}
 	return f.drain()
@@ -131,7 +131,7 @@ func (f *flow) drain() error {
 // records the round trip. No completion tells of a WRITE: the last byte of the
 // slot carries the message's number, as in perftest.
 func (f *flow) pingMemory() error {
-	start := time.Now()
+	start := f.since()
 	for m := int64(0); f.more(m); m++ {
 		if err := f.writeOne(m); err != nil {
 			return err
@@ -141,8 +141,8 @@ func (f *flow) pingMemory() error {
 				return err
 			}
 		}
-		now := time.Now()
-		f.lat.Record(now.Sub(start))
+		now := f.since()
+		f.lat.Record(now - start)
 		f.ops.Store(m + 1)
 		start = now
 		f.look()
@@ -153,7 +153,7 @@ func (f *flow) pingMemory() error {
 // pongMemory answers each WRITE with one of its own. Against perftest, where this is
 // the client's end, it records the time from one answer to the next.
 func (f *flow) pongMemory() error {
-	var last time.Time
+	var last time.Duration
 	for m := int64(0); ; m++ {
 		for !f.arrived(m) {
 			if t := f.targets(); t != nil && t[0] == m {
@@ -164,9 +164,9 @@ func (f *flow) pongMemory() error {
 			}
 		}
 		if f.p.foreign {
-			now := time.Now()
+			now := f.since()
 			if m > 0 {
-				f.lat.Record(now.Sub(last))
+				f.lat.Record(now - last)
 			}
 			last = now
 		}
