@@ -136,6 +136,21 @@ func (c *Context) ioctl(page []byte) syscall.Errno {
 	}
 }
 
+// writeCommand makes the request by writing a command, which is memory from mmap. rxe
+// only has a softirq do the work, while siw sends on a TCP socket before it returns.
+func (c *Context) writeCommand(command []byte) syscall.Errno {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if c.closed.Load() {
+		return unix.EBADF
+	}
+	for {
+		if errno := writeCommand(c.fd, command, c.driver == DriverRXE); errno != unix.EINTR {
+			return errno
+		}
+	}
+}
+
 // withFallback makes a request by the native method, and on a kernel without it by
 // the write command, from then on at once.
 func (c *Context) withFallback(m *method, byMethod, byWrite func() error) error {

@@ -388,9 +388,19 @@ const (
 	destroyQPRespEventsReported abi.U32 = 0 // ib_uverbs_destroy_qp_resp.events_reported
 )
 
+// struct ib_uverbs_cmd_hdr (rdma/ib_user_verbs.h): begins what is written to the device
+// node. The lengths are in words of 4 bytes, that of the command with this header.
+const (
+	writeHdrSize             = 8 // ib_uverbs_cmd_hdr
+	writeHdrCommand  abi.U32 = 0 // ib_uverbs_cmd_hdr.command
+	writeHdrInWords  abi.U16 = 4 // ib_uverbs_cmd_hdr.in_words
+	writeHdrOutWords abi.U16 = 6 // ib_uverbs_cmd_hdr.out_words
+)
+
 // struct ib_uverbs_post_send (rdma/ib_user_verbs.h).
 const (
 	postSendSize             = 24 // ib_uverbs_post_send
+	postSendResponse abi.U64 = 0  // ib_uverbs_post_send.response
 	postSendQPHandle abi.U32 = 8  // ib_uverbs_post_send.qp_handle
 	postSendWqeSize  abi.U32 = 20 // ib_uverbs_post_send.wqe_size
 )

@@ -119,9 +119,15 @@ func (r *request) add(id uint16, length int, kinds ...attrKind) []byte {
 }
 
 func (r *request) payload(a []byte, length int) []byte {
+	p := r.room(length)
+	attrData.Put(a, mr.Addr(p))
+	return p
+}
+
+// room takes zeroed bytes of the page.
+func (r *request) room(length int) []byte {
 	p := r.b[r.free:][:length:length]
 	clear(p)
-	attrData.Put(a, mr.Addr(p))
 	r.free += (length + 7) &^ 7
 	return p
 }
