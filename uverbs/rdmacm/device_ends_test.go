@@ -63,12 +63,12 @@ func TestDeviceCanceled(t *testing.T) {
 	must(t, err)
 	ctx, cancel := context.WithCancel(patient(t))
 	errs := make(chan error, 1)
-	canceled := ctx.Done()
+	dialed := make(chan struct{})
 	go func() {
 		r, err := l.Next(ctx)
 		if err == nil { // and says nothing, until it is too late
 			cancel()
-			<-canceled
+			<-dialed
 			err = r.Reject(nil)
 		}
 		errs <- err
@@ -76,6 +76,7 @@ func TestDeviceCanceled(t *testing.T) {
 	if _, err := rdmacm.Dial(ctx, l.Addr(), a.options("")); !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "connect "+l.Addr().String()) {
 		t.Errorf("dial: %v", err)
 	}
+	close(dialed)
 	if err := <-errs; err != nil {
 		t.Logf("reject: %v", err) // the peer may be gone
 	}
