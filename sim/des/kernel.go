@@ -1,0 +1,94 @@
+package des
+
+import "fmt"
+
+// stuckEvents is how many events may run at one moment of virtual time before the
+// run is taken for one that does not end.
+const stuckEvents = 10_000_000
+
+// StuckError says that virtual time stood still for too many events.
+type StuckError struct {
+	At     Time
+	Events int
+	Kind   Kind // of the last
+}
+
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("virtual time stands still: %d events at %d ps, the last of kind %d", e.Events, e.At, e.Kind)
+}
+
+// Kernel is the clock and the event queue of one simulation.
+type Kernel struct {
+	now      Time
+	seq      uint64
+	queue    queue
+	handlers []func(a, b int32)
+	done     uint64
+	still    int // events since the clock last moved
+	limit    int // of still
+}
+
+// New makes a kernel at time 0.
+func New() *Kernel { return &Kernel{limit: stuckEvents} }
+
+// Handle gives the kind of events that f handles. There are at most 65536 of them.
+func (k *Kernel) Handle(f func(a, b int32)) Kind {
+	k.handlers = append(k.handlers, f)
+	return Kind(len(k.handlers) - 1)
+}
+
+// Now is the time of the event that runs, or of the last one that ran.
+func (k *Kernel) Now() Time { return k.now }
+
+// Events is how many events have run.
+func (k *Kernel) Events() uint64 { return k.done }
+
+// Pending is how many events are to come.
+func (k *Kernel) Pending() int { return len(k.queue) }
+
+// At schedules an event. A time that has passed is taken for now.
+func (k *Kernel) At(t Time, kind Kind, a, b int32) {
+	k.seq++
+	k.queue.push(event{at: max(t, k.now), seq: k.seq, kind: kind, a: a, b: b})
+}
+
+// Next is the time of the first event to come, Never if there is none.
+func (k *Kernel) Next() Time {
+	if len(k.queue) == 0 {
+		return Never
+	}
+	return k.queue[0].at
+}
+
+// Step runs the first event to come and reports whether there was one. The error
+// is a *StuckError.
+func (k *Kernel) Step() (ran bool, err error) {
+	if len(k.queue) == 0 {
+		return false, nil
+	}
+	e := k.queue.pop()
+	if e.at > k.now {
+		k.now, k.still = e.at, 0
+	}
+	if k.still++; k.still > k.limit {
+		return false, &StuckError{At: k.now, Events: k.still, Kind: e.kind}
+	}
+	k.done++
+	k.handlers[e.kind](e.a, e.b)
+	return true, nil
+}
+
+// Run runs all events up to and at the given time, and moves the clock there.
+// With Never it runs until no event is to come and leaves the clock at the last.
+// The error is a *StuckError.
+func (k *Kernel) Run(until Time) error {
+	for k.Next() <= until {
+		if ran, err := k.Step(); !ran {
+			return err
+		}
+	}
+	if until != Never {
+		k.now = max(k.now, until)
+	}
+	return nil
+}
