@@ -274,8 +274,8 @@ func (c *Conn) pump() {
 		case last:
 			err = io.EOF
 		case !armed:
-			err, armed = c.in.Arm(false), true
-			continue
+			err = c.in.Arm(false)
+			armed = err == nil
 		default:
 			err, armed = c.in.Wait(c.life), false
 		}

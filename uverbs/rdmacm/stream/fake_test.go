@@ -28,8 +28,15 @@ type fakeManager struct {
 // fakeNet is a Net on a simulated device, whose connections a fake manager makes.
 type fakeNet struct {
 	*stream.Net
+	m    *fakeManager
+	ctx  verbs.Context
 	name string
 	gid  verbs.GIDEntry
+}
+
+// wrap puts something around the device.
+func (f *fakeNet) wrap(with func(verbs.Context) verbs.Context) {
+	f.Net = stream.NewOn(with(f.ctx), deviceManager{f.m, f})
 }
 
 // manager is the fake as one device's Net sees it.
@@ -47,7 +54,7 @@ func newFakeNet(t *testing.T, m *fakeManager, fabric *sim.Fabric, name string) *
 	t.Cleanup(func() { must(t, ctx.Close()) }) // fails while anything is left
 	gids, err := ctx.GIDs(1)
 	must(t, err)
-	f := &fakeNet{name: name, gid: gids[1]}
+	f := &fakeNet{m: m, ctx: ctx, name: name, gid: gids[1]}
 	f.Net = stream.NewOn(ctx, deviceManager{m, f})
 	return f
 }
