@@ -211,13 +211,13 @@ func (c *Conn) next(deadline time.Time) (string, json.RawMessage, error) {
 		if err := decode(f.Body, &why); err != nil {
 			return "", nil, err
 		}
-		return "", nil, fmt.Errorf("%w: %s", ErrPeerFailed, printable(why))
+		return "", nil, fmt.Errorf("%w: %s", ErrPeerFailed, Printable(why))
 	}
 	return f.Step, f.Body, nil
 }
 
-// printable replaces what a peer may send to play with our terminal.
-func printable(text string) string {
+// Printable replaces what a peer may send to play with our terminal.
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) || r == '\n' {
 			return r

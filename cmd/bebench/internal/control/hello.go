@@ -49,7 +49,7 @@ func (c *Conn) Greet(mine Hello) error {
 		return c.fail("hello", err)
 	}
 	if peer.Refused != "" {
-		return c.fail("hello", fmt.Errorf("%w: %s", ErrRefused, printable(peer.Refused)))
+		return c.fail("hello", fmt.Errorf("%w: %s", ErrRefused, Printable(peer.Refused)))
 	}
 	return nil
 }

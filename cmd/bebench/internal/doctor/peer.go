@@ -13,6 +13,7 @@ import (
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 	"github.com/byteexpress/byteexpress/provider"
+	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -91,7 +92,31 @@ func (r *Report) Compare(ctx context.Context, addr string, limit time.Duration, 
 		r.on("peer", addr).bad(Error, err.Error(), remedy)
 		return
 	}
+	theirs.clean()
 	r.compare(mine, theirs)
+}
+
+// maxTypes is how many types of GIDs a peer can have: IB, RoCE v1 and RoCE v2.
+const maxTypes = 3
+
+// maxFact is how many characters of each text of a peer's facts are shown.
+const maxFact = 80
+
+// clean takes out of a peer's facts what would not stay on its line.
+func (f *Facts) clean() {
+	line := func(s string) string {
+		if r := []rune(s); len(r) > maxFact {
+			s = string(r[:maxFact]) + "..."
+		}
+		return strings.ReplaceAll(control.Printable(s), "\n", " ")
+	}
+	for _, s := range []*string{&f.Version, &f.Device, &f.Link, &f.GID, &f.GIDType} {
+		*s = line(*s)
+	}
+	for i, s := range f.Types {
+		f.Types[i] = line(s)
+	}
+	f.Types = f.Types[:min(len(f.Types), maxTypes)]
 }
 
 // unreachable puts into words why there is no connection.
@@ -134,9 +159,12 @@ func (r *Report) compare(mine, theirs Facts) {
 	}
 	a.ok("here %s, there %s, both %s", mine.Device, theirs.Device, mine.Link)
 	a = r.on("peer-mtu", "")
-	if mine.MTU == theirs.MTU {
+	switch _, ok := qp.MTUOf(theirs.MTU); {
+	case !ok:
+		a.bad(Error, fmt.Sprintf("the peer says %d, which is no MTU", theirs.MTU), "install the same bebench on both hosts")
+	case mine.MTU == theirs.MTU:
 		a.ok("%d at both ends", mine.MTU)
-	} else {
+	default:
 		a.bad(Hint, fmt.Sprintf("here %d, there %d: connections use %d", mine.MTU, theirs.MTU, min(mine.MTU, theirs.MTU)),
 			"give both network interfaces, and the switches between, the same MTU")
 	}

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unicode"
 
 	"go.uber.org/goleak"
 
@@ -181,5 +182,28 @@ func TestCPUs(t *testing.T) {
 	got := cpus("0-2,8\n")
 	if len(got) != 4 || !got[0] || !got[2] || !got[8] || got[3] {
 		t.Errorf("%v", got)
+	}
+}
+
+// A peer's words stay on their line and do nothing to the terminal, and its numbers
+// are looked at.
+func TestPeerThatLies(t *testing.T) {
+	liar := Facts{
+		Version: "\x1b[2J\nok  memlock  all is well" + strings.Repeat("A", 1<<16), Device: "d\x1b]0;x\x07", Link: "Ethernet", MTU: -5,
+		Types: append([]string{"RoCE v2", "\x1b[1m"}, make([]string, 1000)...), GID: "\u009b5m\t", GIDType: "RoCE v2",
+	}
+	r := NewReport(time.Unix(0, 0))
+	r.Compare(context.Background(), serve(t, Server(liar, limit)), limit, good())
+	var mtu Severity
+	for _, f := range r.Findings {
+		if strings.ContainsFunc(f.Found, unicode.IsControl) || len(f.Found) > 1000 {
+			t.Errorf("found %.1000q", f.Found)
+		}
+		if f.Check == "peer-mtu" {
+			mtu = f.Severity
+		}
+	}
+	if mtu != Error {
+		t.Errorf("an MTU of -5 is %q", mtu)
 	}
 }

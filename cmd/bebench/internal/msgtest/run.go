@@ -253,7 +253,7 @@ func (r *round) sample(spent *cost.Spent, peer *verdict, counted map[string]int6
 	case mine.Mismatch != "":
 		return s, exit.Mismatchf("msg %d bytes: data mismatch at this end: %s", r.size, mine.Mismatch)
 	case peer.Mismatch != "":
-		return s, exit.Mismatchf("msg %d bytes: data mismatch at the peer: %s", r.size, peer.Mismatch)
+		return s, exit.Mismatchf("msg %d bytes: data mismatch at the peer: %s", r.size, control.Printable(peer.Mismatch))
 	}
 	return s, nil
 }

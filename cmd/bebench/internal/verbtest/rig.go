@@ -168,10 +168,10 @@ func (r *rig) global(p *Params, mine, peer *endpoint) bool {
 // fits reports whether two ends can talk to each other.
 func (e *endpoint) fits(o *endpoint) error {
 	if e.Link != o.Link {
-		return fmt.Errorf("link layers differ: ours is %s, the peer's %s", e.Link, o.Link)
+		return fmt.Errorf("link layers differ: ours is %s, the peer's %q", e.Link, o.Link)
 	}
 	if e.GIDType != o.GIDType {
-		return fmt.Errorf("GID types differ: ours is %s, the peer's %s: choose GIDs of one type with -x", e.GIDType, o.GIDType)
+		return fmt.Errorf("GID types differ: ours is %s, the peer's %q: choose GIDs of one type with -x", e.GIDType, o.GIDType)
 	}
 	if _, ok := qp.MTUOf(o.MTUBytes); !ok || o.MaxReads < 0 || o.MaxDestReads < 0 {
 		return fmt.Errorf("the peer's MTU of %d bytes and its %d and %d outstanding READs make no sense", o.MTUBytes, o.MaxReads, o.MaxDestReads)

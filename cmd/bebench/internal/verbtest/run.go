@@ -94,7 +94,7 @@ func measure(soft, ctx context.Context, c *control.Conn, r *rig, p *Params, clie
 	case mine.Mismatch != "":
 		return s, exit.Mismatchf("%s %d bytes: data mismatch at this end: %s", p.Op, size, mine.Mismatch)
 	case peer.Mismatch != "":
-		return s, exit.Mismatchf("%s %d bytes: data mismatch at the peer: %s", p.Op, size, peer.Mismatch)
+		return s, exit.Mismatchf("%s %d bytes: data mismatch at the peer: %s", p.Op, size, control.Printable(peer.Mismatch))
 	}
 	return s, nil
 }
