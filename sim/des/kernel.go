@@ -13,6 +13,7 @@ type StuckError struct {
 	Kind   Kind // of the last
 }
 
+// Error says when and after how many events.
 func (e *StuckError) Error() string {
 	return fmt.Sprintf("virtual time stands still: %d events at %d ps, the last of kind %d", e.Events, e.At, e.Kind)
 }

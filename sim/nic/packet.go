@@ -123,6 +123,38 @@ const (
 	nakRemote           = synNak | 3 // remote operational error
 )
 
+// Bytes of headers (IBTA 1.4, chapter 9.2 to 9.3).
+const (
+	bthBytes       = 12
+	rethBytes      = 16 // first packet of a WRITE, READ request
+	atomicBytes    = 28
+	aethBytes      = 4 // acknowledgements, READ responses but middle ones
+	atomicAckBytes = 8
+	immBytes       = 4 // or the key to invalidate
+)
+
+// HeaderBytes is how long the transport headers of a packet of this operation are.
+func (o Op) HeaderBytes() int {
+	n, f := bthBytes, o.flags()
+	switch {
+	case f&isWrite != 0 && f&starts != 0, f&isRead != 0:
+		n += rethBytes
+	case o == OpAtomicAck:
+		n += aethBytes + atomicAckBytes
+	case f&isAtomic != 0:
+		n += atomicBytes
+	case f&isAck != 0, f&isReadResp != 0 && f&(starts|ends) != 0:
+		n += aethBytes
+	}
+	if f&(hasImm|invalidates) != 0 {
+		n += immBytes
+	}
+	return n
+}
+
+// IsAck reports whether the packet is an acknowledgement, positive or negative.
+func (o Op) IsAck() bool { return o == OpAck || o == OpAtomicAck }
+
 // Packet is one packet between two NICs, headers as fields. It is a plain value;
 // its payload refers to memory of the sender.
 type Packet struct {

@@ -43,6 +43,7 @@ type QP struct {
 
 	// Work and time.
 	isReady bool
+	offered bool          // to the driver, which has not called Transmit since
 	timerAt int           // place in NIC.timers, -1: none
 	wakeAt  time.Duration // key there
 	ticket  Ticket        // of the last packet sent
@@ -116,6 +117,9 @@ func (q *QP) Caps() qp.Caps { return q.caps }
 
 // State is the state as the application knows it; any goroutine may ask.
 func (q *QP) State() qp.State { return qp.State(q.soft.Load()) }
+
+// Route is the way to the peer, nil before RTR.
+func (q *QP) Route() Route { return q.route }
 
 // NIC is the NIC of the queue pair.
 func (q *QP) NIC() *NIC { return q.nic }

@@ -71,6 +71,11 @@ func (n *NIC) transmit(q *QP, budget int) (more bool) {
 	return false
 }
 
+// wantsToSend reports whether transmit has something to look at.
+func (q *QP) wantsToSend() bool {
+	return !q.rnrWait && (q.state == qp.RTS && q.cur != q.sq.posted() || q.state == qp.SQD)
+}
+
 func (q *QP) sendLimit(w *sendWQE) bool {
 	psn := w.firstPSN.Add(q.curPkt)
 	return psn.Sub(q.unaPSN) >= inflight && q.unaPSN != psn
