@@ -53,13 +53,20 @@ func (m *poolMemory) Alloc(n int) ([]byte, error) {
 
 func (m *poolMemory) Free(b []byte) { b = b[:cap(b)]; m.stack[len(b)] = append(m.stack[len(b)], b) }
 
-func newNull(b *testing.B) (*Engine, *nullQP, *Socket, *poolMemory) {
+func newNull(b testing.TB) (*Engine, *nullQP, *Socket, *poolMemory) {
+	q := new(nullQP)
+	e, k, mem := newNullOn(b, q, q)
+	return e, q, k, mem
+}
+
+// newNullOn is newNull on a queue pair that stands on q.
+func newNullOn(b testing.TB, dev qp.QP, q *nullQP) (*Engine, *Socket, *poolMemory) {
 	cfg := testConfig()
 	cfg.RecvDepth, cfg.PeerDepth, cfg.Backlog, cfg.PeerBacklog, cfg.EagerLimit, cfg.Fragment, cfg.Window = 64, 64, 128, 128, 8192, 65536, 256<<10
 	mem := &poolMemory{newFakeMemory(arenaBytes), map[int][][]byte{}}
-	q := &nullQP{fakeQP: fakeQP{caps: qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 2, RecvSGE: 2}}}
+	q.caps = qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 2, RecvSGE: 2}
 	s := &nullSide{side{t: b, quota: &fakeQuota{limit: 1 << 30}}, mem}
-	e, err := NewEngine(cfg, q, mem, s.quota, s)
+	e, err := NewEngine(cfg, dev, mem, s.quota, s)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -70,7 +77,7 @@ func newNull(b *testing.B) (*Engine, *nullQP, *Socket, *poolMemory) {
 	e.Start(0)
 	k := e.addSocket(1)
 	k.state = sockOpen
-	return e, q, k, mem
+	return e, k, mem
 }
 
 func (q *nullQP) complete(e *Engine) {

@@ -115,15 +115,17 @@ func (c *Chain) take(s slot) {
 	c.next++
 }
 
-// flush gives the pending requests for one post. The last is signaled, and one
-// at least every half depth, so that every posted slot comes back.
-func (c *Chain) flush() []qp.SendWR {
+// flush gives the pending requests for one post, and how many of them are
+// signaled: the last, and one at least every half depth, so that every posted slot
+// comes back.
+func (c *Chain) flush() (wrs []qp.SendWR, signaled int) {
 	half := max(len(c.slots)/2, 1)
-	for i := half - 1; i < len(c.batch); i += half {
+	for i := half - 1; i < len(c.batch)-1; i += half {
 		c.batch[i].Flags |= qp.Signaled
+		signaled++
 	}
 	c.batch[len(c.batch)-1].Flags |= qp.Signaled
-	return c.batch
+	return c.batch, signaled + 1
 }
 
 // flushed says how many of the pending requests the device took. The others

@@ -38,15 +38,21 @@ func TestChainAgainstModel(t *testing.T) {
 				if c.Pending() == 0 {
 					continue
 				}
-				wrs := c.flush()
+				wrs, n := c.flush()
 				if len(wrs) != len(pending) {
 					t.Fatalf("seed %d: %d requests, want %d", seed, len(wrs), len(pending))
 				}
 				for i, w := range wrs {
+					if w.Flags&qp.Signaled != 0 {
+						n--
+					}
 					flight = append(flight, posted{w.ID, w.Flags&qp.Signaled != 0, pending[i]})
 					if w.ID>>32 != 7 {
 						t.Fatalf("seed %d: ID %#x", seed, w.ID)
 					}
+				}
+				if n != 0 {
+					t.Fatalf("seed %d: the count of signaled requests is %d too high", seed, n)
 				}
 				if wrs[len(wrs)-1].Flags&qp.Signaled == 0 {
 					t.Fatalf("seed %d: the last request is not signaled", seed)
@@ -91,7 +97,8 @@ func TestChainSignalsEveryHalfDepth(t *testing.T) {
 		c.write(&outgoing{}, 0)
 	}
 	signaled := 0
-	for i, w := range c.flush() {
+	wrs, _ := c.flush()
+	for i, w := range wrs {
 		if w.Flags&qp.Signaled != 0 {
 			signaled++
 			if i != 15 && i != 31 {

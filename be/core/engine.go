@@ -40,9 +40,10 @@ type Engine struct {
 	deficit int // consumed receives that wait for replacement
 
 	controls controlQueue
-	starts   ring // sockets with a message to begin
-	writes   ring // sockets with fragments to write
-	turn     bool // whose turn it is between the two
+	starts   turns // sockets with a message to begin
+	writes   turns // sockets with fragments to write
+	finals   ring  // of those, the ones whose final fragment waits for a credit
+	turn     bool  // whose turn it is between starts and writes
 
 	table     table
 	sending   int // outgoing messages whose callers were not told yet
@@ -76,6 +77,8 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 		cfg: cfg, qp: q, mem: mem, quota: quota, h: h,
 		credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, true), window: NewWindow(cfg.Window), transfers: transfers{free: -1},
 		drainBy: Never, retryAt: Never, leaveBy: Never, flushBy: Never,
+		// As long as the longest that one visit sends: nobody misses a round.
+		starts: turns{round: 1, quantum: cfg.EagerLimit + wire.HeaderLen}, writes: turns{round: 1, quantum: cfg.Fragment},
 	}
 	var keys [2]qp.SGE
 	for i, n := range []int{slabBytes(cfg.SendDepth), cfg.RecvDepth * wire.HeaderLen} {

@@ -25,11 +25,12 @@ func (e *Engine) Flush(now time.Duration) {
 	if e.chain.Pending() == 0 {
 		return
 	}
-	wrs := e.chain.flush()
+	wrs, signaled := e.chain.flush()
 	n, err := e.qp.PostSend(wrs)
 	e.chain.flushed(n)
 	e.stats.Doorbells++
 	e.stats.Requests += uint64(n)
+	e.stats.Signaled += uint64(signaled)
 	if err != nil {
 		e.Fail(now, err)
 	}
@@ -56,48 +57,44 @@ func (e *Engine) schedule(now time.Duration) {
 // scheduleSockets visits the sockets in turn, one message start or one fragment
 // a visit, those that begin and those that write by turns.
 func (e *Engine) scheduleSockets(now time.Duration) {
+	for n := e.credits.Balance(); n > reserve && e.finals.n > 0; n-- {
+		e.finals.head.moveTo(e.writes.current())
+	}
 	creditStop, windowStop := false, false
-	tries := e.writes.n
 	for e.chain.Free() > 0 {
-		canStart := e.starts.n > 0
+		canStart := e.starts.n() > 0
 		if canStart && !e.credits.CanSend() {
 			creditStop, canStart = true, false
 		}
-		canWrite := e.writes.n > 0 && tries > 0
+		canWrite := e.writes.n() > 0 && !windowStop
 		switch {
-		case !canStart && !canWrite:
-			e.creditWait.update(now, creditStop)
+		case canStart && (!canWrite || e.turn):
+			e.turn = false
+			e.visitStart(e.starts.next())
+		case canWrite:
+			e.turn = true
+			windowStop = !e.visitWrite(e.writes.next())
+		default:
+			e.creditWait.update(now, creditStop || e.finals.n > 0)
 			e.windowWait.update(now, windowStop)
 			return
-		case canStart && (!canWrite || e.turn):
-			e.visitStart(e.starts.head.sock)
-			e.turn = false
-		default:
-			e.turn = true
-			switch e.visitWrite(e.writes.head.sock) {
-			case wroteSome:
-				tries = e.writes.n
-			case needsCredit:
-				creditStop = true
-				tries--
-			case needsWindow:
-				windowStop = true
-				tries = 0 // the window is the engine's: nobody can write
-			}
 		}
 	}
-	e.creditWait.update(now, creditStop)
+	e.creditWait.update(now, creditStop || e.finals.n > 0)
 	e.windowWait.update(now, windowStop)
 }
 
 // visitStart begins the socket's next message: whole if it is small, else by
 // asking. There is a credit.
 func (e *Engine) visitStart(s *Socket) {
+	e.stats.Visits++
 	m := s.queue.head
 	m.unlink()
 	m.seq = s.sent
 	s.sent++
+	cost := wire.HeaderLen
 	if m.length <= e.cfg.EagerLimit && len(m.pieces) <= e.chain.PayloadSegments() {
+		cost += m.length
 		m.state = sendPosted
 		m.refs++
 		e.sendHeader(wire.Data, s.id, m.seq, 0, m)
@@ -109,32 +106,22 @@ func (e *Engine) visitStart(s *Socket) {
 		n := wire.PutU64(e.chain.header()[wire.HeaderLen:], uint64(m.length))
 		e.sendHeader(wire.RTS, s.id, m.seq, n, nil)
 	}
-	if s.startable() {
-		e.starts.rotate()
-	} else {
-		e.starts.remove(&s.starts)
-	}
+	e.starts.spend(&s.starts, cost, s.startable())
 }
 
-type writeResult uint8
-
-const (
-	wroteSome writeResult = iota
-	needsCredit
-	needsWindow
-)
-
-// visitWrite prepares one fragment of the socket's oldest granted message.
-func (e *Engine) visitWrite(s *Socket) writeResult {
+// visitWrite prepares one fragment of the socket's oldest granted message. It
+// reports false when the window has no room for it: then nobody can write.
+func (e *Engine) visitWrite(s *Socket) bool {
+	e.stats.Visits++
 	m := s.writing.head
 	n := min(m.length-m.offset, e.cfg.Fragment)
-	if !e.window.Room(n) {
-		return needsWindow
-	}
-	// A fragment of many pieces may end early, so that it is not the last one.
-	if m.offset+n == m.length && !e.credits.CanSend() {
-		e.writes.rotate()
-		return needsCredit
+	switch {
+	case !e.window.Room(n):
+		return false
+	case m.offset+n == m.length && !e.credits.CanSend():
+		// A fragment of many pieces may end early, so that it is not the last one.
+		s.writes.moveTo(&e.finals)
+		return true
 	}
 	n, final := e.chain.write(m, n)
 	e.window.Take(n)
@@ -147,16 +134,12 @@ func (e *Engine) visitWrite(s *Socket) writeResult {
 		m.state = sendPosted
 		e.stats.Rendezvous++
 	}
-	if s.writing.head == nil {
-		e.writes.remove(&s.writes)
-	} else {
-		e.writes.rotate()
-	}
-	return wroteSome
+	e.writes.spend(&s.writes, n, s.writing.head != nil)
+	return true
 }
 
 // hasWork reports whether anything waits to be sent.
-func (e *Engine) hasWork() bool { return e.controls.n > 0 || e.starts.n > 0 || e.writes.n > 0 }
+func (e *Engine) hasWork() bool { return e.controls.n > 0 || e.starts.n()+e.writes.n()+e.finals.n > 0 }
 
 // completeSend frees the slots up to a completed request.
 func (e *Engine) completeSend(now time.Duration, c *cq.Completion) {

@@ -158,10 +158,12 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 	m.state, m.err = sendEnded, err
 	if s := m.sock; s != nil {
 		if s.queue.head == nil {
-			e.starts.remove(&s.starts)
+			s.starts.remove()
 		}
 		if s.writing.head == nil {
-			e.writes.remove(&s.writes)
+			s.writes.remove()
+		} else if s.writes.in == &e.finals {
+			s.writes.moveTo(e.writes.current()) // what is next may not be a final fragment
 		}
 		s.sending--
 		e.afterSend(s)

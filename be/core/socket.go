@@ -31,6 +31,7 @@ type Socket struct {
 
 	// Sending.
 	starts, writes link
+	weight         int     // shares of a round
 	queue          outList // nothing sent yet
 	requested      outList // RTS sent
 	writing        outList // CTS received
@@ -115,7 +116,7 @@ func (e *Engine) newID() (uint32, bool) {
 }
 
 func (e *Engine) addSocket(id uint32) *Socket {
-	s := &Socket{e: e, id: id}
+	s := &Socket{e: e, id: id, weight: 1}
 	s.starts.sock, s.writes.sock = s, s
 	t := &e.table.peer
 	if e.isOwn(id) {
@@ -142,8 +143,8 @@ func (e *Engine) removeSocket(s *Socket, err error) {
 		e.table.peer[s.id>>1] = nil
 	}
 	e.table.live--
-	e.starts.remove(&s.starts)
-	e.writes.remove(&s.writes)
+	s.starts.remove()
+	s.writes.remove()
 	e.failSends(s, err)
 	e.dropIncoming(s)
 	e.tellClosed(s, err)

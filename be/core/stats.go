@@ -19,7 +19,9 @@ type Stats struct {
 	Sends          uint64 // SEND requests, control messages included
 	CreditMessages uint64 // of those, CREDIT
 	Doorbells      uint64 // posts of send requests
-	Requests       uint64 // send requests posted
+	Requests       uint64 // send requests posted; by Doorbells: requests a doorbell
+	Signaled       uint64 // of those, with a completion of their own
+	Visits         uint64 // of sockets by the scheduler
 	RecvPosts      uint64 // posts of receives
 	CreditStalls   uint64 // times that the peer's receives were used up with work waiting
 	CreditStall    time.Duration
@@ -35,6 +37,13 @@ type Stats struct {
 	ProtocolErrors uint64
 	CloseErrors    uint64
 	Copies         uint64 // payload copies: none
+
+	// What is queued at the moment.
+	Sending  uint64 // messages whose callers were not told yet
+	Controls uint64 // control messages that wait for a credit or a slot
+	InFlight uint64 // send requests posted and not completed
+	Posted   uint64 // receives posted
+	Waiting  uint64 // large messages of the peer that wait for memory
 }
 
 // Add adds o's counts.
@@ -48,7 +57,8 @@ func (s *Stats) Add(o *Stats) {
 		{&s.Doorbells, o.Doorbells}, {&s.Requests, o.Requests}, {&s.RecvPosts, o.RecvPosts}, {&s.CreditStalls, o.CreditStalls},
 		{&s.WindowStalls, o.WindowStalls}, {&s.SlotStalls, o.SlotStalls}, {&s.Held, o.Held}, {&s.Rejected, o.Rejected},
 		{&s.Canceled, o.Canceled}, {&s.RNR, o.RNR}, {&s.Failures, o.Failures}, {&s.ProtocolErrors, o.ProtocolErrors},
-		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies},
+		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies}, {&s.Signaled, o.Signaled}, {&s.Visits, o.Visits},
+		{&s.Sending, o.Sending}, {&s.Controls, o.Controls}, {&s.InFlight, o.InFlight}, {&s.Posted, o.Posted}, {&s.Waiting, o.Waiting},
 	} {
 		*p.to += p.from
 	}
@@ -92,5 +102,9 @@ func (e *Engine) Stats() Stats {
 	s.CreditStalls, s.CreditStall = e.creditWait.count, e.creditWait.total
 	s.WindowStalls, s.WindowStall = e.windowWait.count, e.windowWait.total
 	s.SlotStalls, s.SlotStall = e.slotWait.count, e.slotWait.total
+	if e.state != engineDown {
+		s.Sending, s.Controls, s.Waiting = uint64(e.sending), uint64(e.controls.n), uint64(e.held)
+		s.InFlight, s.Posted = uint64(e.chain.InFlight()), uint64(e.recv.outstanding())
+	}
 	return s
 }
