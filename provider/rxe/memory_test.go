@@ -50,6 +50,39 @@ func TestMemoryOfLostDevice(t *testing.T) {
 	must(t, p.pd.Deregister(region))
 }
 
+// The kernel may give the key of a window that is being freed to one of another
+// domain, before we have forgotten the first.
+func TestWindowKeyUsedAgain(t *testing.T) {
+	k := newFake(t)
+	ctx, _, p := stand(t, k)
+	ctx.BindsWindows = true
+	pd, err := ctx.AllocPD()
+	must(t, err)
+	mem, err := verbs.MemoryOf(p.pd)
+	must(t, err)
+	other, err := verbs.MemoryOf(pd)
+	must(t, err)
+	first, err := mem.AllocWindow()
+	must(t, err)
+	var second mr.Window
+	k.fail = func(_ int, c *uverbs.Call) syscall.Errno {
+		if c.Op == "free memory window" {
+			k.fail = nil
+			k.mu.Unlock()
+			second, err = other.AllocWindow()
+			k.mu.Lock()
+		}
+		return 0
+	}
+	must(t, mem.FreeWindow(first))
+	must(t, err)
+	if first.RKey != second.RKey || first.Handle == second.Handle {
+		t.Fatalf("the windows are %v and %v, want one key", first, second)
+	}
+	must(t, other.FreeWindow(second))
+	must(t, pd.Close())
+}
+
 // A queue pair that may have bound a window is not destroyed before the window: the
 // kernel would wait for it. Once the window is free, or bound by another, it is.
 func TestCloseBeforeWindow(t *testing.T) {

@@ -63,7 +63,9 @@ func (d *PD) FreeWindow(w mr.Window) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.windows, slot(w.RKey))
+	if c.windows[slot(w.RKey)] == have { // the kernel may have given the slot to another domain meanwhile
+		delete(c.windows, slot(w.RKey))
+	}
 	return nil
 }
 
