@@ -5,6 +5,7 @@ package uverbs
 import (
 	"encoding/binary"
 	"errors"
+	"math"
 	"strings"
 	"syscall"
 
@@ -55,7 +56,7 @@ func (s *System) netlinkDevices() map[string]nlDevice {
 			continue
 		}
 		d := nlDevice{
-			name: nlString(a[nlAttrDevName]), index: uint32(nlNumber(a[nlAttrDevIndex])), ports: int(nlNumber(a[nlAttrPortIndex])),
+			name: nlString(a[nlAttrDevName]), index: uint32(nlNumber(a[nlAttrDevIndex])), ports: nlPorts(a[nlAttrPortIndex]),
 			nodeType: int(nlNumber(a[nlAttrNodeType])), nodeGUID: nlNumber(a[nlAttrNodeGUID]),
 		}
 		reply, err := askOne(ask, nlRequest(nlGetChardev, unix.NLM_F_REQUEST,
@@ -88,6 +89,15 @@ func nlChardev(a map[uint16][]byte) chardev {
 		node: nlString(a[nlAttrChardevName]), abi: int(uint32(nlNumber(a[nlAttrChardevABI]))),
 		major: uint32(v & 0xfff00 >> 8), minor: uint32(v&0xff | v>>12&0xfff00),
 	}
+}
+
+// nlPorts reads a number of ports; none, if it is more than a port's number can be,
+// which the requests have 8 bits for (ib_uverbs_qp_attr.port_num).
+func nlPorts(b []byte) int {
+	if n := nlNumber(b); n <= math.MaxUint8 {
+		return int(n)
+	}
+	return 0
 }
 
 func nlString(b []byte) string { return strings.TrimRight(string(b), "\x00") }
@@ -201,10 +211,21 @@ func (c *netlinkConn) ask(req []byte) ([][]byte, error) {
 		return nil, err
 	}
 	dump := binary.NativeEndian.Uint16(req[6:])&unix.NLM_F_DUMP == unix.NLM_F_DUMP
-	var all [][]byte
-	for {
+	return nlAnswer(dump, func(b []byte) (int, error) {
+		n, _, err := unix.Recvfrom(c.fd, b, 0)
+		return n, err
+	})
+}
+
+// maxDatagrams bounds an answer. The kernel fills datagrams, so that one holds dozens of
+// devices; but a dump that changes while it is read must not go on for ever.
+const maxDatagrams = 1024
+
+// nlAnswer reads one message, or a whole dump.
+func nlAnswer(dump bool, receive func(b []byte) (int, error)) (all [][]byte, err error) {
+	for range maxDatagrams {
 		buf := make([]byte, 32<<10)
-		n, _, err := unix.Recvfrom(c.fd, buf, 0)
+		n, err := receive(buf)
 		if err == unix.EINTR {
 			continue
 		}
@@ -217,4 +238,5 @@ func (c *netlinkConn) ask(req []byte) ([][]byte, error) {
 			return all, err
 		}
 	}
+	return all, errNetlink
 }

@@ -172,3 +172,49 @@ func FuzzNetlink(f *testing.F) {
 		}
 	})
 }
+
+// A dump that has no end is given up; one that signals interrupt is not.
+func TestEndlessDump(t *testing.T) {
+	msg, reads := nlRequest(nlGet, 0), 0
+	endless := func(b []byte) (int, error) {
+		if reads++; reads%2 == 0 {
+			return 0, unix.EINTR
+		}
+		return copy(b, msg), nil
+	}
+	if msgs, err := nlAnswer(true, endless); err != errNetlink || len(msgs) != maxDatagrams/2 {
+		t.Errorf("%d messages, %v", len(msgs), err)
+	}
+	done := nlRequest(nlGet, 0)
+	binary.NativeEndian.PutUint16(done[4:], unix.NLMSG_DONE)
+	answers := []string{string(msg), "", string(msg) + string(done)}
+	real := func(b []byte) (int, error) {
+		if answers[0] == "" {
+			answers = answers[1:]
+			return 0, unix.EINTR
+		}
+		n := copy(b, answers[0])
+		answers = answers[1:]
+		return n, nil
+	}
+	if msgs, err := nlAnswer(true, real); err != nil || len(msgs) != 2 {
+		t.Errorf("%d messages, %v", len(msgs), err)
+	}
+}
+
+// A number of ports that no device has is taken for none: listing does not ask for each.
+func TestPortsOfNoSense(t *testing.T) {
+	u32 := binary.NativeEndian.AppendUint32
+	for n, want := range map[uint32]int{0: 0, 2: 2, 255: 255, 256: 0, 1<<32 - 1: 0} {
+		s := &System{SysRoot: t.TempDir(), DevRoot: t.TempDir(), Netlink: func(req []byte) ([][]byte, error) {
+			if binary.NativeEndian.Uint16(req[4:]) != nlClientNLDev<<10|nlGet {
+				return nil, unix.EOPNOTSUPP
+			}
+			return [][]byte{nlRequest(nlGet, 0, nlAttr(nlAttrDevIndex, u32(nil, 3)), nlAttr(nlAttrDevName, []byte("rxe0\x00")), nlAttr(nlAttrPortIndex, u32(nil, n)))}, nil
+		}}
+		devs, err := s.Devices()
+		if err != nil || len(devs) != 1 || devs[0].Ports != want {
+			t.Errorf("%d ports: %+v, %v", n, devs, err)
+		}
+	}
+}
