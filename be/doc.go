@@ -24,6 +24,9 @@
 // again: whether a message may be repeated is known only to the layer above.
 // The next Dial brings a new engine up.
 //
+// Package netconn makes net.Conn and net.Listener of sockets and listeners, for
+// programs that want streams of bytes.
+//
 // Package core holds the state machines; this package is their clock, goroutine
 // and I/O.
 package be

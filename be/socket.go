@@ -2,6 +2,7 @@ package be
 
 import (
 	"context"
+	"net"
 	"sync"
 	"sync/atomic"
 
@@ -41,6 +42,16 @@ func (s *Socket) Service() string { return s.service }
 
 // Peer is the bootstrap address of the other node.
 func (s *Socket) Peer() string { return s.conn.addr }
+
+// Node is the node that the socket is on.
+func (s *Socket) Node() *Node { return s.conn.n }
+
+// LocalAddr is this side's end of the bootstrap connection, which all sockets to the
+// peer share.
+func (s *Socket) LocalAddr() net.Addr { return s.conn.line.LocalAddr() }
+
+// RemoteAddr is the peer's end of the bootstrap connection.
+func (s *Socket) RemoteAddr() net.Addr { return s.conn.line.RemoteAddr() }
 
 // MaxMessage is the longest message that this socket carries, in bytes.
 func (s *Socket) MaxMessage() int { return s.conn.limit }
