@@ -16,5 +16,5 @@ var (
 	ErrState          = errors.New("not possible in this state of the queue pair: receives need INIT or later, sends need RTS")
 	ErrTransition     = errors.New("illegal queue pair transition")
 	ErrSharedRecv     = errors.New("the queue pair takes its receives from a shared receive queue: post them there")
-	ErrClosed         = errors.New("queue pair is closed")
+	ErrClosed         = errors.New("queue is closed")
 )

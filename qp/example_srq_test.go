@@ -3,6 +3,7 @@ package qp_test
 import (
 	"fmt"
 
+	"github.com/byteexpress/byteexpress/mmio"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim"
@@ -27,8 +28,10 @@ func ExampleSRQ() {
 	cq, err := ctx.CreateCQ(verbs.CQConfig{Entries: 64})
 	must(err)
 	defer cq.Close()
-	buf := make([]byte, 4096)
-	region, err := pd.Register(buf, mr.LocalWrite)
+	buf, err := mmio.Anonymous(4096)
+	must(err)
+	defer buf.Close()
+	region, err := pd.Register(buf.Bytes(), mr.LocalWrite)
 	must(err)
 	defer pd.Deregister(region)
 

@@ -6,6 +6,7 @@ import (
 	"log"
 
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/mmio"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim"
@@ -67,32 +68,33 @@ func (s *side) wait() cq.Completion {
 	}
 }
 
-// Example sends a message between two simulated NICs. With memory from mmap, the
-// same code runs on a real device.
+// Example sends a message between two simulated NICs. The same code runs on a real
+// device.
 func Example() {
 	a, b := newSide(), newSide()
 	a.connect(b)
 	b.connect(a)
 
-	in := make([]byte, 64)
-	inbox := try(b.pd.Register(in, mr.LocalWrite))
+	in := try(mmio.Anonymous(64))
+	inbox := try(b.pd.Register(in.Bytes(), mr.LocalWrite))
 	try(b.qp.PostRecv([]qp.RecvWR{{ID: 7, SGEs: []qp.SGE{{Addr: inbox.Addr, Length: 64, LKey: inbox.LKey}}}}))
 
-	out := []byte("hello, RDMA")
-	outbox := try(a.pd.Register(out, 0))
+	out := try(mmio.Anonymous(64))
+	n := copy(out.Bytes(), "hello, RDMA")
+	outbox := try(a.pd.Register(out.Bytes(), 0))
 	try(a.qp.PostSend([]qp.SendWR{{
 		ID: 1, Opcode: qp.SendWithImm, Flags: qp.Signaled, Imm: 42,
-		SGEs: []qp.SGE{{Addr: outbox.Addr, Length: uint32(len(out)), LKey: outbox.LKey}},
+		SGEs: []qp.SGE{{Addr: outbox.Addr, Length: uint32(n), LKey: outbox.LKey}},
 	}}))
 
 	c := b.wait()
-	fmt.Printf("request %d, %v: %q with immediate %d\n", c.ID, c.Opcode, in[:c.ByteLen], c.Imm)
+	fmt.Printf("request %d, %v: %q with immediate %d\n", c.ID, c.Opcode, in.Bytes()[:c.ByteLen], c.Imm)
 	c = a.wait()
 	fmt.Printf("request %d, %v: %v\n", c.ID, c.Opcode, c.Status.Name())
 
 	for _, err := range []error{
 		a.qp.Close(), b.qp.Close(), a.cq.Close(), b.cq.Close(), a.pd.Deregister(outbox), b.pd.Deregister(inbox),
-		a.pd.Close(), b.pd.Close(), a.ctx.Close(), b.ctx.Close(),
+		in.Close(), out.Close(), a.pd.Close(), b.pd.Close(), a.ctx.Close(), b.ctx.Close(),
 	} {
 		if err != nil {
 			log.Fatal(err)

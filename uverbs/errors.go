@@ -38,7 +38,7 @@ func (c *Context) fail(m *method, object string, err error) error {
 	case unix.EAGAIN:
 		e.Remedy = "the rdma cgroup's limit is reached (rdma.max): raise it, or close unused objects"
 	case unix.EBUSY:
-		e.Remedy = "close what uses it first: queue pairs, then completion queues, memory regions, protection domains"
+		e.Remedy = "close what uses it first: memory windows, then queue pairs, shared receive queues, completion queues, memory regions, protection domains"
 	case unix.EMFILE, unix.ENFILE:
 		e.Remedy = "raise the limit of open files (RLIMIT_NOFILE, `ulimit -n`)"
 	case unix.EACCES, unix.EPERM:

@@ -5,6 +5,7 @@ package uverbs
 import (
 	"encoding/binary"
 	"fmt"
+	"strings"
 
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
@@ -26,6 +27,18 @@ type Rereg struct {
 	Addr, Length uint64
 	Rights       bool // what may be done with it, to Access
 	Access       mr.Access
+}
+
+// String says what is to change, for errors.
+func (r Rereg) String() string {
+	var what []string
+	if r.Memory {
+		what = append(what, fmt.Sprintf("%d bytes at %#x", r.Length, r.Addr))
+	}
+	if r.Rights {
+		what = append(what, r.Access.String())
+	}
+	return strings.Join(what, ", ")
 }
 
 // ReregMR changes a memory region of the domain; its keys may change too. After an
@@ -54,7 +67,7 @@ func (c *Context) ReregMR(h MRHandle, pd PDHandle, change Rereg) (mr.LKey, mr.RK
 	reregMRFlags.Put(in, flags)
 	out := r.out(attrCoreOut, reregMRRespSize)
 	if errno := r.do(); errno != 0 {
-		return 0, 0, c.fail(r.m, fmt.Sprintf("%d to %+v", h, change), errno)
+		return 0, 0, c.fail(r.m, fmt.Sprintf("%d to %v", h, change), errno)
 	}
 	return mr.LKey(reregMRRespLkey.Get(out)), mr.RKey(reregMRRespRkey.Get(out)), nil
 }

@@ -10,7 +10,8 @@ var (
 	// ErrDeviceLost is wrapped by every error of a device that was removed while
 	// open. Close everything of it; open it anew when it is back.
 	ErrDeviceLost = errors.New("RDMA device was removed")
-	// ErrClosed is wrapped by errors about an object that was closed.
+	// ErrClosed is wrapped by errors about an object that was closed; those of queues
+	// wrap qp.ErrClosed and cq.ErrClosed.
 	ErrClosed = errors.New("object is closed")
 	// ErrNotFound is wrapped when no device has the asked-for name.
 	ErrNotFound = errors.New("no such RDMA device")

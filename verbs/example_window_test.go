@@ -3,6 +3,7 @@ package verbs_test
 import (
 	"fmt"
 
+	"github.com/byteexpress/byteexpress/mmio"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim"
@@ -49,8 +50,12 @@ func lend() error {
 	if err != nil {
 		return err // wraps verbs.ErrUnsupported: do without windows
 	}
-	buf := make([]byte, 4096)
-	region, err := owner.pd.Register(buf, mr.LocalWrite|mr.WindowBind)
+	buf, err := mmio.Anonymous(4096)
+	if err != nil {
+		return err
+	}
+	defer buf.Close()
+	region, err := owner.pd.Register(buf.Bytes(), mr.LocalWrite|mr.WindowBind)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,8 @@ type DMABuf struct {
 	Addr   uint64 // by which requests and peers address the range's first byte
 }
 
-// MemoryOf gives what the domain can do with memory.
+// MemoryOf gives what the domain can do with memory, or an [UnsupportedError] if
+// that is nothing beyond registering.
 func MemoryOf(pd PD) (Memory, error) {
 	if m, ok := pd.(Memory); ok {
 		return m, nil

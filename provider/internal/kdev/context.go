@@ -100,7 +100,7 @@ func (c *Context) BeginClose() error {
 		return c.Fail("close", "", verbs.ErrClosed, "")
 	}
 	if n := c.pds + len(c.objects); n > 0 {
-		return c.Fail("close", "", syscall.EBUSY, "close its queue pairs, completion queues and protection domains first")
+		return c.Fail("close", "", syscall.EBUSY, "close its queue pairs, shared receive queues, completion queues and protection domains first")
 	}
 	c.closed = true
 	return nil
