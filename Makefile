@@ -19,7 +19,7 @@ SHELL       = /bin/bash
 # The race detector alone needs a C compiler; everything else is built without.
 export CGO_ENABLED = 0
 
-.PHONY: help build test fmt vet lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels compare-perftest bench clean
+.PHONY: help build test fmt vet lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels compare-perftest compare-grpc bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +87,9 @@ test-kernels: ## the same on every kernel that the lab knows, arm64's too
 
 compare-perftest: ## bebench and perftest side by side in a virtual machine, medians of five runs
 	$(GO) run ./lab -compare
+
+compare-grpc: ## tests of gRPC-Go over ByteExpress, and one call beside TCP and beside plain messages
+	cd compare && $(GO) test ./grpc -bench=. -benchtime=$(BENCHTIME)
 
 bench: ## all benchmarks for BENCHTIME (1s); compare two runs with: go tool -modfile=tools/go.mod benchstat
 	$(GO) test -run='^$$' -bench=. -benchtime=$(BENCHTIME) ./...

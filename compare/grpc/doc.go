@@ -1,0 +1,7 @@
+// Package grpc runs gRPC-Go over ByteExpress, and measures it beside gRPC-Go over
+// TCP and beside plain messages. It has tests only, in a module of its own, so that
+// the project does not depend on gRPC:
+//
+//	cd compare && go test ./grpc
+//	cd compare && go test ./grpc -run='^$' -bench=.
+package grpc
