@@ -36,6 +36,8 @@ func TestConfigRefused(t *testing.T) {
 		"PoolBytes is -1":         {PoolBytes: -1},
 		"PoolBytes is 4194303":    {PoolBytes: 4<<20 - 1},
 		"at least FragmentBytes":  {WindowBytes: 1000},
+		"NodeWindowBytes is 1000": {NodeWindowBytes: 1000},
+		"WindowTarget is -1":      {WindowTarget: -1},
 		"WindowBytes is 16777216": {WindowBytes: 1 << 24, FragmentBytes: 1 << 25},
 	} {
 		dev, err := sim.NewFabric(sim.Config{}).NewDevice("a", sim.DeviceConfig{})

@@ -43,6 +43,7 @@ type worker struct {
 	// The goroutine's own.
 	now      time.Duration
 	conns    []*conn // by index; nil: free
+	cap      *core.Cap
 	free     []int
 	dirty    []*conn // touched in this round
 	lost     []*conn // whose liveness line ended
@@ -60,6 +61,9 @@ func newWorker(n *Node, q cq.CQ) *worker {
 	w := &worker{n: n, cq: q, ring: newRing(), done: make(chan struct{}), bell: make(chan struct{}, 1), next: core.Never, timerAt: core.Never, deviceUp: true}
 	w.timer = time.AfterFunc(time.Hour, w.wake)
 	w.timer.Stop()
+	if limit := n.cfg.NodeWindowBytes; limit > 0 {
+		w.cap = core.NewCap(limit, func(h core.Handler) { w.touch(h.(*conn)) })
+	}
 	return w
 }
 
@@ -176,7 +180,8 @@ func (w *worker) touch(c *conn) {
 
 // flush lets the engines of this round post what they have.
 func (w *worker) flush() {
-	for _, c := range w.dirty {
+	for i := 0; i < len(w.dirty); i++ { // a flush may make room for another engine
+		c := w.dirty[i]
 		c.dirty = false
 		c.e.Flush(w.now)
 		w.next = min(w.next, c.e.Deadline())

@@ -65,7 +65,7 @@ func newNullOn(b testing.TB, dev qp.QP, q *nullQP) (*Engine, *Socket, *poolMemor
 	cfg.RecvDepth, cfg.PeerDepth, cfg.Backlog, cfg.PeerBacklog, cfg.EagerLimit, cfg.Fragment, cfg.Window = 64, 64, 128, 128, 8192, 65536, 256<<10
 	mem := &poolMemory{newFakeMemory(arenaBytes), map[int][][]byte{}}
 	q.caps = qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 2, RecvSGE: 2}
-	s := &nullSide{side{t: b, quota: &fakeQuota{limit: 1 << 30}}, mem}
+	s := &nullSide{side{t: b, quota: &fakeQuota{limit: 1 << 30}, ended: map[*Socket]error{}}, mem}
 	e, err := NewEngine(cfg, dev, mem, s.quota, s)
 	if err != nil {
 		b.Fatal(err)

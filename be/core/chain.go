@@ -1,6 +1,8 @@
 package core
 
 import (
+	"time"
+
 	"github.com/byteexpress/byteexpress/be/internal/wire"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
@@ -12,8 +14,9 @@ const slotBytes = (wire.MaxControl + 63) &^ 63
 
 // slot is what the chain remembers of one request until it completes.
 type slot struct {
-	msg   *outgoing // the message that the request belongs to; nil: control
-	bytes int       // of the send window
+	msg   *outgoing     // the message that the request belongs to; nil: control
+	bytes int           // of the send window
+	at    time.Duration // when it was prepared
 }
 
 // Chain is the ring of send requests of one engine. Its slots are in three runs:
@@ -33,6 +36,7 @@ type Chain struct {
 	slab                 []byte // a control message's place for each slot
 	lkey                 mr.LKey
 	idBase               uint64
+	now                  time.Duration // of the requests that are prepared
 }
 
 // NewChain makes a chain of depth slots, each with up to width segments, at least
@@ -111,6 +115,7 @@ func (c *Chain) grow() *qp.SendWR {
 }
 
 func (c *Chain) take(s slot) {
+	s.at = c.now
 	c.slots[c.next%uint64(len(c.slots))] = s
 	c.next++
 }
@@ -144,6 +149,9 @@ func (c *Chain) completed(id uint32) int {
 	}
 	return n
 }
+
+// inFlight is the slot of the i-th oldest request in flight.
+func (c *Chain) inFlight(i int) *slot { return &c.slots[(c.first+uint64(i))%uint64(len(c.slots))] }
 
 // release frees the oldest in-flight slot.
 func (c *Chain) release() slot {

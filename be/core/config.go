@@ -14,7 +14,7 @@ type Config struct {
 	PeerDepth   int    // receives that the peer posted before it was ready
 	EagerLimit  int    // bytes; longer messages go by rendezvous
 	Fragment    int    // bytes a WRITE at most
-	Window      int    // bytes of posted, not completed fragments; at least one fragment
+	Window      int    // bytes of posted, not completed fragments at most; at least one fragment
 	MaxMessage  uint64 // bytes; the smaller one of both sides
 	Backlog     int    // messages a socket that our application has not taken
 	PeerBacklog int    // the same of the peer
@@ -23,6 +23,8 @@ type Config struct {
 	IDBase      uint64 // ORed into the ID of each request; the low 32 bits must be 0
 	RecvBit     uint64 // set in the ID of receives
 
+	WindowTarget time.Duration // of queueing, to which the window adapts; 0: it is static
+	Cap          *Cap          // shared with the driver's other engines; nil: none
 	SocketQuota  int           // receive bytes one socket may hold; 0: no limit
 	Keepalive    time.Duration // idle time after which the peer is pinged; 0: never
 	PeerTimeout  time.Duration // silence after which it is given up; 0: never

@@ -36,6 +36,8 @@ type Engine struct {
 	recv    *recvRing
 	credits Credits
 	window  Window
+	cap     *Cap
+	capWait capWait
 	slabs   [2][]byte
 	deficit int // consumed receives that wait for replacement
 
@@ -67,6 +69,7 @@ type Engine struct {
 	pinged     bool
 	creditWait stall
 	windowWait stall
+	capStall   stall
 	slotWait   stall
 	stats      Stats
 }
@@ -75,10 +78,13 @@ type Engine struct {
 func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine, error) {
 	e := &Engine{
 		cfg: cfg, qp: q, mem: mem, quota: quota, h: h,
-		credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, true), window: NewWindow(cfg.Window), transfers: transfers{free: -1},
+		credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, true), window: NewWindow(cfg.Window), cap: cfg.Cap, transfers: transfers{free: -1},
 		drainBy: Never, retryAt: Never, leaveBy: Never, flushBy: Never,
 		// As long as the longest that one visit sends: nobody misses a round.
 		starts: turns{round: 1, quantum: cfg.EagerLimit + wire.HeaderLen}, writes: turns{round: 1, quantum: cfg.Fragment},
+	}
+	if cfg.WindowTarget > 0 {
+		e.window = NewAdaptiveWindow(min(cfg.Fragment, cfg.Window), cfg.Window, cfg.WindowTarget)
 	}
 	var keys [2]qp.SGE
 	for i, n := range []int{slabBytes(cfg.SendDepth), cfg.RecvDepth * wire.HeaderLen} {

@@ -29,6 +29,8 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 	}
 	e.creditWait.update(now, false)
 	e.windowWait.update(now, false)
+	e.capStall.update(now, false)
+	e.cap.leave(e)
 	e.slotWait.update(now, false)
 	for i := e.chain.first; i < e.chain.next; i++ {
 		if m := e.chain.slots[i%uint64(len(e.chain.slots))].msg; m != nil {
@@ -63,6 +65,7 @@ func (e *Engine) failedRequest(now time.Duration, c *cq.Completion) {
 		e.Fail(now, c.Err())
 	} else if e.flushErr == nil && e.state < engineFailed {
 		e.flushErr, e.flushBy = c.Err(), now+flushGrace
+		e.cap.leave(e)
 	}
 }
 

@@ -39,13 +39,17 @@ func (e *Engine) Flush(now time.Duration) {
 func (e *Engine) schedule(now time.Duration) {
 	if e.chain.Free() == 0 {
 		e.slotWait.update(now, e.hasWork())
+		e.cap.leave(e) // others need not wait for our slots
 		return
 	}
+	e.chain.now = now
 	e.slotWait.update(now, false)
 	for e.controls.n > 0 && e.chain.Free() > 0 && e.credits.CanSend() {
 		e.sendControl()
 	}
-	if !e.goAwaySent {
+	if e.goAwaySent {
+		e.cap.leave(e)
+	} else {
 		e.scheduleSockets(now)
 	}
 	if e.credits.Owed() && e.credits.CanCredit() && e.chain.Free() > 0 {
@@ -60,28 +64,30 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 	for n := e.credits.Balance(); n > reserve && e.finals.n > 0; n-- {
 		e.finals.head.moveTo(e.writes.current())
 	}
-	creditStop, windowStop := false, false
+	creditStop, room := false, roomForWrite
 	for e.chain.Free() > 0 {
 		canStart := e.starts.n() > 0
 		if canStart && !e.credits.CanSend() {
 			creditStop, canStart = true, false
 		}
-		canWrite := e.writes.n() > 0 && !windowStop
-		switch {
-		case canStart && (!canWrite || e.turn):
+		canWrite := e.writes.n() > 0 && room == roomForWrite
+		if !canStart && !canWrite {
+			break
+		}
+		if canStart && (!canWrite || e.turn) {
 			e.turn = false
 			e.visitStart(e.starts.next())
-		case canWrite:
+		} else {
 			e.turn = true
-			windowStop = !e.visitWrite(e.writes.next())
-		default:
-			e.creditWait.update(now, creditStop || e.finals.n > 0)
-			e.windowWait.update(now, windowStop)
-			return
+			room = e.visitWrite(e.writes.next())
 		}
 	}
+	if room != capFull {
+		e.cap.leave(e) // it is not what we wait for
+	}
 	e.creditWait.update(now, creditStop || e.finals.n > 0)
-	e.windowWait.update(now, windowStop)
+	e.windowWait.update(now, room == windowFull)
+	e.capStall.update(now, room == capFull)
 }
 
 // visitStart begins the socket's next message: whole if it is small, else by
@@ -109,22 +115,34 @@ func (e *Engine) visitStart(s *Socket) {
 	e.starts.spend(&s.starts, cost, s.startable())
 }
 
-// visitWrite prepares one fragment of the socket's oldest granted message. It
-// reports false when the window has no room for it: then nobody can write.
-func (e *Engine) visitWrite(s *Socket) bool {
+// room is what a fragment found: without room, nobody can write.
+type room uint8
+
+const (
+	roomForWrite room = iota
+	windowFull        // the engine's own bound
+	capFull           // the bound over all engines
+)
+
+// visitWrite prepares one fragment of the socket's oldest granted message.
+func (e *Engine) visitWrite(s *Socket) room {
 	e.stats.Visits++
 	m := s.writing.head
 	n := min(m.length-m.offset, e.cfg.Fragment)
 	switch {
 	case !e.window.Room(n):
-		return false
+		return windowFull
 	case m.offset+n == m.length && !e.credits.CanSend():
 		// A fragment of many pieces may end early, so that it is not the last one.
 		s.writes.moveTo(&e.finals)
-		return true
+		return roomForWrite
+	case !e.cap.room(e, n):
+		e.cap.wait(e, n)
+		return capFull
 	}
 	n, final := e.chain.write(m, n)
 	e.window.Take(n)
+	e.cap.take(e, n)
 	m.refs++
 	e.stats.Fragments++
 	e.stats.WriteBytes += uint64(n)
@@ -135,7 +153,7 @@ func (e *Engine) visitWrite(s *Socket) bool {
 		e.stats.Rendezvous++
 	}
 	e.writes.spend(&s.writes, n, s.writing.head != nil)
-	return true
+	return roomForWrite
 }
 
 // hasWork reports whether anything waits to be sent.
@@ -151,6 +169,9 @@ func (e *Engine) completeSend(now time.Duration, c *cq.Completion) {
 	if c.Status != cq.Success {
 		e.failedRequest(now, c)
 	}
+	if c.Status == cq.Success {
+		e.sample(now, n)
+	}
 	for range n {
 		e.freeSlot(e.chain.release())
 	}
@@ -159,8 +180,24 @@ func (e *Engine) completeSend(now time.Duration, c *cq.Completion) {
 	}
 }
 
+// sample tells an adaptive window of the n oldest slots, which complete now. The
+// last of them has the delay.
+func (e *Engine) sample(now time.Duration, n int) {
+	if e.cfg.WindowTarget == 0 {
+		return
+	}
+	bytes := 0
+	for i := range n {
+		bytes += e.chain.inFlight(i).bytes
+	}
+	if last := e.chain.inFlight(n - 1); last.bytes > 0 || bytes == 0 {
+		e.window.Sample(now, last.at, bytes)
+	}
+}
+
 func (e *Engine) freeSlot(s slot) {
 	e.window.Return(s.bytes)
+	e.cap.release(s.bytes)
 	if s.msg != nil {
 		e.unref(s.msg)
 	}

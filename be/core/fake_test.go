@@ -439,8 +439,11 @@ func (w *world) check(s *side) {
 	if c.InFlight() < 0 || c.Pending() < 0 || c.Free() < 0 || c.InFlight()+c.Pending()+c.Free() != len(c.slots) {
 		w.t.Fatalf("%s: %d in flight, %d pending, %d free of %d", s.name, c.InFlight(), c.Pending(), c.Free(), len(c.slots))
 	}
-	if s.e.window.posted < 0 || s.e.window.posted > s.e.window.limit {
+	if s.e.window.posted < 0 || s.e.window.posted > s.e.window.most {
 		w.t.Fatalf("%s: %d bytes posted, window is %d", s.name, s.e.window.posted, s.e.window.limit)
+	}
+	if c := s.e.cap; c != nil && (c.posted < 0 || c.posted > max(c.limit, s.e.cfg.Fragment)) {
+		w.t.Fatalf("%s: %d bytes posted over all engines, the bound is %d", s.name, c.posted, c.limit)
 	}
 	if s.qp.full > 0 {
 		w.t.Fatalf("%s: the queue was full at a post", s.name)

@@ -27,6 +27,8 @@ type Stats struct {
 	CreditStall    time.Duration
 	WindowStalls   uint64 // times that the window was full with work waiting
 	WindowStall    time.Duration
+	CapStalls      uint64 // times that the bound over all engines was reached with work waiting
+	CapStall       time.Duration
 	SlotStalls     uint64 // times that the chain was full with work waiting
 	SlotStall      time.Duration
 	Held           uint64 // large messages that had to wait for memory
@@ -57,13 +59,14 @@ func (s *Stats) Add(o *Stats) {
 		{&s.Doorbells, o.Doorbells}, {&s.Requests, o.Requests}, {&s.RecvPosts, o.RecvPosts}, {&s.CreditStalls, o.CreditStalls},
 		{&s.WindowStalls, o.WindowStalls}, {&s.SlotStalls, o.SlotStalls}, {&s.Held, o.Held}, {&s.Rejected, o.Rejected},
 		{&s.Canceled, o.Canceled}, {&s.RNR, o.RNR}, {&s.Failures, o.Failures}, {&s.ProtocolErrors, o.ProtocolErrors},
-		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies}, {&s.Signaled, o.Signaled}, {&s.Visits, o.Visits},
+		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies}, {&s.Signaled, o.Signaled}, {&s.CapStalls, o.CapStalls}, {&s.Visits, o.Visits},
 		{&s.Sending, o.Sending}, {&s.Controls, o.Controls}, {&s.InFlight, o.InFlight}, {&s.Posted, o.Posted}, {&s.Waiting, o.Waiting},
 	} {
 		*p.to += p.from
 	}
 	s.CreditStall += o.CreditStall
 	s.WindowStall += o.WindowStall
+	s.CapStall += o.CapStall
 	s.SlotStall += o.SlotStall
 }
 
@@ -101,6 +104,7 @@ func (e *Engine) Stats() Stats {
 	s := e.stats
 	s.CreditStalls, s.CreditStall = e.creditWait.count, e.creditWait.total
 	s.WindowStalls, s.WindowStall = e.windowWait.count, e.windowWait.total
+	s.CapStalls, s.CapStall = e.capStall.count, e.capStall.total
 	s.SlotStalls, s.SlotStall = e.slotWait.count, e.slotWait.total
 	if e.state != engineDown {
 		s.Sending, s.Controls, s.Waiting = uint64(e.sending), uint64(e.controls.n), uint64(e.held)

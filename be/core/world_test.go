@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/byteexpress/byteexpress/cq"
 )
@@ -89,6 +90,13 @@ func randomSchedule(t *testing.T, seed uint64) {
 	cfg.SendDepth = 2 + r.IntN(31)
 	cfg.Backlog = 1 + r.IntN(8)
 	cfg.PeerBacklog = cfg.Backlog
+	if r.IntN(2) == 0 {
+		cfg.WindowTarget = time.Duration(1 + r.IntN(200))
+	}
+	if r.IntN(2) == 0 {
+		// Every engine here is flushed again and again: nobody needs to be woken.
+		cfg.Cap = NewCap(2048+r.IntN(8192), func(Handler) {})
+	}
 	w := newWorld(t, seed, cfg)
 	type end struct {
 		s    *side
@@ -172,6 +180,9 @@ func randomSchedule(t *testing.T, seed uint64) {
 		}
 	}
 	w.end()
+	if cfg.Cap != nil && (cfg.Cap.posted != 0 || cfg.Cap.head != nil) {
+		t.Errorf("at the end %d bytes count as posted, an engine waits: %v", cfg.Cap.posted, cfg.Cap.head != nil)
+	}
 }
 
 // TestFailureEndsEverythingOnce fails an engine at a random moment, with work in
