@@ -9,6 +9,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/mmio"
 	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/provider/internal/kdev"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/uverbs"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -204,11 +205,12 @@ func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
 	if q.closed.Load() {
 		return c.Fail("modify queue pair", q.name(), qp.ErrClosed, "")
 	}
-	to := q.State()
+	from := q.State()
+	to := from
 	if mask&qp.MaskState != 0 {
 		to = a.State
 	}
-	err := qp.CheckTransition(q.State(), to, mask)
+	err := qp.CheckTransition(from, to, mask)
 	if err == nil {
 		err = a.CheckValues(mask)
 	}
@@ -234,7 +236,7 @@ func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
 			q.rq.reset()
 		}
 	}
-	q.state.Store(uint32(to))
+	kdev.Moved(&q.state, from, to)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"syscall"
 	"testing"
 
@@ -252,6 +253,42 @@ func TestErrorCompletion(t *testing.T) {
 	}
 	if n, err := p.PostRecv([]qp.RecvWR{{ID: 4}}); n != 1 || err != nil || again != 2 {
 		t.Errorf("receive in ERR: %d, %v; moved to ERR %d times, want twice", n, err, again)
+	}
+}
+
+// A failure that is told of while the queue pair is being moved is not overwritten, but
+// by RESET, which the flush that belongs to the failure does not undo.
+func TestFailureWhileMoved(t *testing.T) {
+	for _, tt := range []struct {
+		to   qp.Attr
+		mask qp.AttrMask
+		want qp.State
+	}{
+		{qp.Attr{State: qp.RTS, RNRTimer: 3}, qp.MaskState | qp.MaskRNRTimer, qp.Err},
+		{qp.Attr{State: qp.SQD}, qp.MaskState, qp.Err},
+		{qp.Attr{State: qp.Reset}, qp.MaskState, qp.Reset},
+	} {
+		k := newFake(t)
+		_, _, p := stand(t, k)
+		must(t, (&qp.Path{MTU: qp.MTU1024}).Connect(p))
+		told, moves := make(chan struct{}), 0
+		k.fail = func(_ int, c *uverbs.Call) syscall.Errno {
+			if c.Op != "modify queue pair" {
+				return 0
+			}
+			if moves++; moves == 1 {
+				go func() { p.Failed(); close(told) }()
+				for p.State() != qp.Err {
+					runtime.Gosched()
+				}
+			}
+			return 0
+		}
+		must(t, p.Modify(&tt.to, tt.mask))
+		<-told
+		if p.State() != tt.want || moves != map[qp.State]int{qp.Err: 2, qp.Reset: 1}[tt.want] {
+			t.Errorf("mask %#x, to %v: state %v, %d moves", tt.mask, tt.to.State, p.State(), moves)
+		}
 	}
 }
 

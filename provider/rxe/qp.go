@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/byteexpress/byteexpress/mmio"
+	"github.com/byteexpress/byteexpress/provider/internal/kdev"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/uverbs"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -209,8 +210,8 @@ func (q *queuePair) Lost() { q.state.Store(uint32(qp.Err)) }
 func (q *queuePair) flush() {
 	q.control.Lock()
 	defer q.control.Unlock()
-	if q.closed.Load() {
-		return // the handle may be another's by now
+	if q.closed.Load() || q.State() != qp.Err {
+		return // the handle may be another's by now, or the queue pair was reset
 	}
 	q.pd.ctx.K.ModifyQP(q.h, &qp.Attr{State: qp.Err}, qp.MaskState) // fails only if the device or the queue pair is gone
 }
@@ -245,7 +246,7 @@ func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
 	if err := c.K.ModifyQP(q.h, a, mask); err != nil {
 		return err
 	}
-	q.state.Store(uint32(to))
+	kdev.Moved(&q.state, from, to)
 	if to == qp.Reset { // what was posted and not run is forgotten
 		q.sqProducer = q.sq.loadConsumer()
 		mmio.StoreUint32(q.sq.producer, uint32(q.sqProducer))

@@ -3,6 +3,8 @@
 package kdev
 
 import (
+	"sync/atomic"
+
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
@@ -88,6 +90,16 @@ func (c *Context) Leave(handle uint64, reported uint32) {
 	if o.qp != nil && c.qps[o.qp.Num()] == o.qp {
 		delete(c.qps, o.qp.Num())
 	}
+}
+
+// Moved notes that the kernel took a queue pair from one state to another. If it was
+// told meanwhile that the queue pair failed, the state stays ERR; RESET ends that.
+func Moved(state *atomic.Uint32, from, to qp.State) {
+	if to == qp.Reset {
+		state.Store(uint32(to))
+		return
+	}
+	state.CompareAndSwap(uint32(from), uint32(to))
 }
 
 // Polled tells the queue pairs of those completions that are errors, and notes
