@@ -1,8 +1,8 @@
 package mmio
 
 import (
-	"encoding/binary"
 	"math/bits"
+	"runtime"
 	"sync/atomic"
 )
 
@@ -22,7 +22,8 @@ func BE64(v uint64) uint64 {
 	return v
 }
 
-var littleEndian = binary.NativeEndian.Uint16([]byte{1, 0}) == 1
+// A constant, so that nothing is left of the choice in a program.
+const littleEndian = runtime.GOARCH != "s390x" && runtime.GOARCH != "ppc64" && runtime.GOARCH != "mips" && runtime.GOARCH != "mips64"
 
 // StoreBE32 stores v big-endian with one 32-bit store, to a doorbell record.
 func StoreBE32(p *uint32, v uint32) { Store32(p, BE32(v)) }

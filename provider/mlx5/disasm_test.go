@@ -66,9 +66,10 @@ func TestDoorbellDisassembly(t *testing.T) {
 	}
 	for arch, want := range map[string]map[string][]string{
 		"amd64": { // loads are in order by themselves, and so are stores
-			"Doorbell":       {"MOVL DX, 0(CX)", "SFENCE", "MOVQ BX, 0(AX)", "SFENCE"},
-			"doorbellBlocks": {"MOVL DX, 0(AX)", "SFENCE", "MOVDQU X0, 0(DI)", "MOVDQU X1, 0x10(DI)", "MOVDQU X2, 0x20(DI)", "MOVDQU X3, 0x30(DI)", "SFENCE"},
-			"Store32":        {"MOVL BX, 0(AX)"}, "Release32": {"MOVL BX, 0(AX)"}, "poll": {"mmio.Store32"},
+			"Doorbell": {"MOVL DX, 0(CX)", "SFENCE", "MOVQ BX, 0(AX)", "SFENCE"},
+			"doorbellBlocks": {"MOVL DX, 0(AX)", "SFENCE", "MOVQ AX, 0(DI)", "MOVQ BX, 0x8(DI)", "MOVQ DX, 0x10(DI)", "MOVQ R8, 0x18(DI)",
+				"MOVQ AX, 0x20(DI)", "MOVQ BX, 0x28(DI)", "MOVQ DX, 0x30(DI)", "MOVQ R8, 0x38(DI)", "SFENCE"},
+			"Store32": {"MOVL BX, 0(AX)"}, "Release32": {"MOVL BX, 0(AX)"}, "poll": {"mmio.Store32"},
 		},
 		"arm64": { // DMB OSHST is 2, OSHLD 1, DSB ST 14
 			"Doorbell": {"DMB $2", "MOVW R3, (R2)", "DSB $14", "MOVD R1, (R0)", "DSB $14"},

@@ -44,8 +44,7 @@ func newSendRig(t testing.TB, l *goldenLine) *sendRig {
 // postAnyway posts requests of which some are none that package qp allows: atomics of
 // other lengths and messages of more than 2^31 bytes.
 func (s *sendRig) postAnyway(wrs []qp.SendWR) (int, error) {
-	var last uint32
-	var units int
+	var last, units uint32
 	for i := range wrs {
 		err := s.check(&wrs[i])
 		if errors.Is(err, qp.ErrAtomic) && !s.noAtomic || errors.Is(err, qp.ErrMessageTooLong) {
@@ -56,7 +55,7 @@ func (s *sendRig) postAnyway(wrs []qp.SendWR) (int, error) {
 		}
 		if err != nil {
 			if i > 0 {
-				s.ring(i, last, units, inline(&wrs[i-1]))
+				s.ring(i, last, units, &wrs[i-1])
 			}
 			return i, err
 		}
@@ -64,7 +63,7 @@ func (s *sendRig) postAnyway(wrs []qp.SendWR) (int, error) {
 		units = s.put(last, &wrs[i])
 		s.enter(&wrs[i], last, units)
 	}
-	s.ring(len(wrs), last, units, inline(&wrs[len(wrs)-1]))
+	s.ring(len(wrs), last, units, &wrs[len(wrs)-1])
 	return len(wrs), nil
 }
 

@@ -21,35 +21,37 @@ type sendQueue struct {
 
 // post posts requests with one doorbell and says how many were taken.
 func (s *sendQueue) post(wrs []qp.SendWR) (n int, err error) {
-	room := int(uint32(s.caps.SendWR) - (s.head - s.book.completed()))
-	var last uint32
-	var units int
+	room := max(s.caps.SendWR-int(s.head-s.book.completed()), 0) // a NIC may complete what it likes
+	n, last, units := s.putPlain(wrs[:min(len(wrs), room)])
+	if n < len(wrs) {
+		n, last, units, err = s.putRest(wrs, n, room, last, units)
+	}
+	if n > 0 {
+		s.ring(n, last, units, &wrs[n-1])
+	}
+	return n, err
+}
+
+// putRest goes on where putPlain stopped, with a request of any kind.
+func (s *sendQueue) putRest(wrs []qp.SendWR, n, room int, last, units uint32) (int, uint32, uint32, error) {
 	for n < len(wrs) {
-		if k := s.putPlain(wrs[n:min(len(wrs), room)], &last, &units); k > 0 {
-			n += k
-			continue
-		}
 		w := &wrs[n]
-		if err = s.check(w); err != nil {
-			break
+		if err := s.check(w); err != nil {
+			return n, last, units, err
 		}
 		if n >= room {
-			err = qp.ErrQueueFull
-			break
+			return n, last, units, qp.ErrQueueFull
 		}
 		last = s.blocks
 		units = s.put(last, w)
 		s.enter(w, last, units)
 		n++
+		if k, l, u := s.putPlain(wrs[n:max(n, min(len(wrs), room))]); k > 0 {
+			n, last, units = n+k, l, u
+		}
 	}
-	if n > 0 {
-		s.ring(n, last, units, inline(&wrs[n-1]))
-	}
-	return n, err
+	return n, last, units, nil
 }
-
-// inline reports whether a request has inline payload, be it empty.
-func inline(w *qp.SendWR) bool { return w.Flags&qp.Inline != 0 && w.Inline != nil }
 
 func (s *sendQueue) check(w *qp.SendWR) error {
 	if err := w.Check(s.caps); err != nil {
@@ -68,7 +70,7 @@ func (s *sendQueue) check(w *qp.SendWR) error {
 }
 
 // enter notes a request that was put, for its completion.
-func (s *sendQueue) enter(w *qp.SendWR, block uint32, units int) {
+func (s *sendQueue) enter(w *qp.SendWR, block, units uint32) {
 	note := uint32(0)
 	switch w.Opcode {
 	case qp.LocalInv:
@@ -77,17 +79,22 @@ func (s *sendQueue) enter(w *qp.SendWR, block uint32, units int) {
 		note = uint32(cq.BindMW)
 	}
 	s.book.enter(block, w.ID, s.head, note)
-	s.blocks += uint32(units+3) / 4
+	s.blocks += (units + 3) / 4
 	s.head++
 }
 
-// ring makes the NIC look at what was put.
-func (s *sendQueue) ring(n int, last uint32, units int, inline bool) {
+// ring makes the NIC look at n requests that were put, of which the last begins at a
+// block and has a length in 16-byte units.
+func (s *sendQueue) ring(n int, last, units uint32, w *qp.SendWR) {
+	whole := 0
+	if n == 1 {
+		whole = s.reg.copied(units, w)
+	}
 	if s.reg.shared {
-		s.reg.ringShared(&s.sendRing, s.record, s.blocks, n, last, units, inline)
+		s.reg.ringShared(&s.sendRing, s.record, s.blocks, last, whole)
 		return
 	}
-	s.reg.ring(&s.sendRing, s.record, s.blocks, n, last, units, inline)
+	s.reg.ring(&s.sendRing, s.record, s.blocks, last, whole)
 }
 
 // reset forgets what was posted and not completed.

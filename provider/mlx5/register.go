@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/byteexpress/byteexpress/mmio"
+	"github.com/byteexpress/byteexpress/qp"
 )
 
 // Observer is told what a NIC sees by itself on its bus. It is for device models;
@@ -39,43 +40,50 @@ func newRegister(page *uarPage, off, size int) *register {
 }
 
 // ringShared is ring for a register that several queue pairs may ring.
-func (r *register) ringShared(s *sendRing, record *uint32, posted uint32, n int, last uint32, units int, inline bool) {
+func (r *register) ringShared(s *sendRing, record *uint32, posted, last uint32, whole int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ring(s, record, posted, n, last, units, inline)
+	r.ring(s, record, posted, last, whole)
 }
 
 // ring rings for requests that were put into s and whose number of blocks is for
-// the doorbell record's word: n of them, of which the last begins at a block and
-// has a length in 16-byte units. It does not lock.
-func (r *register) ring(s *sendRing, record *uint32, posted uint32, n int, last uint32, units int, inline bool) {
+// the doorbell record's word: the last begins at a block, and as many bytes of it as
+// copied said are for the register. It does not lock.
+func (r *register) ring(s *sendRing, record *uint32, posted, last uint32, whole int) {
 	at, from, to := r.off+r.buffer, int(last&s.mask)<<blockShift, r.words[0]
 	if r.buffer != 0 {
 		to = r.words[1]
 	}
-	posted = mmio.BE32(posted & 0xffff)
-	length := 8
-	if n == 1 && r.copies(units, inline) {
-		length = roundUp(units*16, blockSize)
-		first := min(length, len(s.b)-from)
-		mmio.DoorbellBlocks(record, posted, to, s.b[from:from+first])
-		if first < length { // on from the ring's start
-			mmio.DoorbellBlocks(record, posted, r.page.m.Uint64(at+first), s.b[:length-first])
-		}
-	} else {
-		mmio.Doorbell(record, posted, to, binary.NativeEndian.Uint64(s.b[from:]))
-	}
 	r.buffer ^= r.size
+	posted = mmio.BE32(posted & 0xffff)
+	switch first := len(s.b) - from; {
+	case whole == 0:
+		mmio.Doorbell(record, posted, to, binary.NativeEndian.Uint64(s.b[from:]))
+		whole = 8
+	case whole <= first:
+		mmio.DoorbellBlocks(record, posted, to, s.b[from:from+whole])
+	default: // on from the ring's start
+		mmio.DoorbellBlocks(record, posted, to, s.b[from:])
+		mmio.DoorbellBlocks(record, posted, r.page.m.Uint64(at+first), s.b[:whole-first])
+	}
 	if o := r.page.observer; o != nil {
-		o.Rung(r.page.offset, at, length)
+		o.Rung(r.page.offset, at, whole)
 	}
 }
 
-// copies reports whether a request is copied to the register as a whole. One of 16
-// bytes is its own doorbell.
-func (r *register) copies(units int, inline bool) bool {
-	return units > 1 && units*16 <= r.size && (r.mode == BlueFlameAlways || r.mode == BlueFlameInline && inline)
+// copied is how many bytes of a request that is posted alone are copied to the
+// register, whole blocks; 0: its first 8 are its doorbell. units is its length in
+// units of 16 bytes.
+func (r *register) copied(units uint32, w *qp.SendWR) int {
+	n := int(units) * 16
+	if n > r.size || r.mode != BlueFlameAlways && (r.mode == BlueFlameNever || !inline(w)) || units <= 1 {
+		return 0
+	}
+	return roundUp(n, blockSize)
 }
+
+// inline reports whether a request has inline payload, be it empty.
+func inline(w *qp.SendWR) bool { return w.Flags&qp.Inline != 0 && w.Inline != nil }
 
 // uarPage is a mapped page of doorbell registers.
 type uarPage struct {

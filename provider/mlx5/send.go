@@ -9,6 +9,7 @@ import (
 // operation says how a request of an opcode is built.
 type operation struct {
 	code   uint8 // of the control segment
+	units  uint8 // of 16 bytes before the payload
 	remote bool  // a remote address segment follows
 	atomic bool  // and an atomic segment
 	imm    bool  // SendWR.Imm goes along
@@ -16,16 +17,16 @@ type operation struct {
 }
 
 var operations = [16]operation{
-	qp.Write:        {code: opcodeWrite, remote: true},
-	qp.WriteWithImm: {code: opcodeWriteImm, remote: true, imm: true},
-	qp.Send:         {code: opcodeSend},
-	qp.SendWithImm:  {code: opcodeSendImm, imm: true},
-	qp.Read:         {code: opcodeRead, remote: true},
-	qp.CompareSwap:  {code: opcodeCompareSwap, remote: true, atomic: true},
-	qp.FetchAdd:     {code: opcodeFetchAdd, remote: true, atomic: true},
-	qp.LocalInv:     {code: opcodeUMR, key: true},
-	qp.BindMW:       {code: opcodeUMR, key: true},
-	qp.SendWithInv:  {code: opcodeSendInvalidate, key: true},
+	qp.Write:        {code: opcodeWrite, units: 2, remote: true},
+	qp.WriteWithImm: {code: opcodeWriteImm, units: 2, remote: true, imm: true},
+	qp.Send:         {code: opcodeSend, units: 1},
+	qp.SendWithImm:  {code: opcodeSendImm, units: 1, imm: true},
+	qp.Read:         {code: opcodeRead, units: 2, remote: true},
+	qp.CompareSwap:  {code: opcodeCompareSwap, units: 3, remote: true, atomic: true},
+	qp.FetchAdd:     {code: opcodeFetchAdd, units: 3, remote: true, atomic: true},
+	qp.LocalInv:     {code: opcodeUMR, units: 1, key: true},
+	qp.BindMW:       {code: opcodeUMR, units: 1, key: true},
+	qp.SendWithInv:  {code: opcodeSendInvalidate, units: 1, key: true},
 }
 
 // flagBits are the bits of the control segment by send flags, inline left out.
@@ -48,18 +49,16 @@ type sendRing struct {
 // put writes a request from a block on, which counts blocks ever posted, and
 // returns its length in units of 16 bytes. It stores what the NIC reads and no
 // more. The caller made sure that it fits.
-func (s *sendRing) put(block uint32, w *qp.SendWR) (units int) {
+func (s *sendRing) put(block uint32, w *qp.SendWR) (units uint32) {
 	at := int(block&s.mask) << blockShift
 	head := (*[blockSize]byte)(s.b[at:])
 	op := &operations[w.Opcode&15]
-	off := ctrlSize
+	off := int(op.units) * 16
 	if op.remote {
-		binary.BigEndian.PutUint64(head[16:24], w.RemoteAddr)
-		binary.BigEndian.PutUint64(head[24:32], uint64(w.RKey)<<32)
-		off += raddrSize
+		putBE64(head[16:24], w.RemoteAddr)
+		putBE64(head[24:32], uint64(w.RKey)<<32)
 		if op.atomic {
 			putAtomic(head[32:48], w)
-			off += atomicSize
 		}
 	}
 	fence := s.fence
@@ -75,13 +74,13 @@ func (s *sendRing) put(block uint32, w *qp.SendWR) (units int) {
 	case len(w.SGEs) == 1 && off < 48 && w.SGEs[0].Length != 0: // most often
 		g := &w.SGEs[0]
 		d := head[off&48:]
-		binary.BigEndian.PutUint64(d[:8], uint64(g.Length)<<32|uint64(g.LKey))
-		binary.BigEndian.PutUint64(d[8:16], g.Addr)
+		putBE64(d[:8], uint64(g.Length)<<32|uint64(g.LKey))
+		putBE64(d[8:16], g.Addr)
 		off += dataSize
 	default:
 		off += s.putData(at+off, w.SGEs)
 	}
-	units = off >> 4
+	units = uint32(off) >> 4
 	bits := flagBits[w.Flags&(qp.Fence|qp.Signaled|qp.Solicited)] | s.every
 	if w.Flags&qp.Fence == 0 {
 		bits |= fence
@@ -94,8 +93,8 @@ func (s *sendRing) put(block uint32, w *qp.SendWR) (units int) {
 		imm = uint32(w.RKey)
 	}
 	// opmod_idx_opcode and qpn_ds; signature, stream channel, fm_ce_se and imm.
-	binary.BigEndian.PutUint64(head[:8], uint64(block&0xffff<<8|uint32(op.code))<<32|uint64(s.qpn<<8|uint32(units)))
-	binary.BigEndian.PutUint64(head[8:16], uint64(bits)<<32|uint64(imm))
+	putBE64(head[:8], uint64(block&0xffff<<8|uint32(op.code))<<32|uint64(s.qpn<<8|units))
+	putBE64(head[8:16], uint64(bits)<<32|uint64(imm))
 	return units
 }
 
