@@ -26,15 +26,17 @@ TEXT ·Release32(SB), NOSPLIT, $0-12
 	MOVL BX, (AX)
 	RET
 
-// func doorbellBlocks(record *uint32, count uint32, dst *uint64, src *byte, n int)
-TEXT ·doorbellBlocks(SB), NOSPLIT, $0-40
+// func DoorbellBlocks(record *uint32, count uint32, dst *uint64, src []byte)
+TEXT ·DoorbellBlocks(SB), NOSPLIT, $0-48
 	MOVQ record+0(FP), AX
 	MOVL count+8(FP), DX
 	MOVQ dst+16(FP), DI
-	MOVQ src+24(FP), SI
-	MOVQ n+32(FP), CX
+	MOVQ src_base+24(FP), SI
+	MOVQ src_len+32(FP), CX
 	MOVL DX, (AX)
 	SFENCE
+	SHRQ $6, CX
+	JEQ done
 next:
 	MOVQ (SI), AX
 	MOVQ 8(SI), BX
@@ -56,5 +58,6 @@ next:
 	ADDQ $64, DI
 	DECQ CX
 	JNE next
+done:
 	SFENCE
 	RET

@@ -42,16 +42,18 @@ TEXT ·Release32(SB), NOSPLIT, $0-12
 	STLRW R1, (R0)
 	RET
 
-// func doorbellBlocks(record *uint32, count uint32, dst *uint64, src *byte, n int)
-TEXT ·doorbellBlocks(SB), NOSPLIT, $0-40
+// func DoorbellBlocks(record *uint32, count uint32, dst *uint64, src []byte)
+TEXT ·DoorbellBlocks(SB), NOSPLIT, $0-48
 	MOVD record+0(FP), R2
 	MOVWU count+8(FP), R3
 	MOVD dst+16(FP), R0
-	MOVD src+24(FP), R1
-	MOVD n+32(FP), R10
+	MOVD src_base+24(FP), R1
+	MOVD src_len+32(FP), R10
 	DMB $OSHST
 	MOVW R3, (R2)
 	DSB $ST
+	LSR $6, R10
+	CBZ R10, done
 next:
 	LDP (R1), (R2, R3)
 	LDP 16(R1), (R4, R5)
@@ -65,5 +67,6 @@ next:
 	ADD $64, R0
 	SUBS $1, R10
 	BNE next
+done:
 	DSB $ST
 	RET

@@ -7,7 +7,9 @@ import (
 	"unsafe"
 )
 
-func doorbellBlocks(record *uint32, count uint32, dst *uint64, src *byte, n int) {
+// DoorbellBlocks stores count atomically and copies the blocks of src to dst.
+func DoorbellBlocks(record *uint32, count uint32, dst *uint64, src []byte) {
 	atomic.StoreUint32(record, count)
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(dst)), n*BlockSize), unsafe.Slice(src, n*BlockSize))
+	n := len(src) / BlockSize * BlockSize
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(dst)), n), src[:n])
 }

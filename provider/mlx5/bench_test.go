@@ -36,8 +36,8 @@ func newBenchQueue(tb testing.TB) *benchQueue {
 	e.num, e.id = 0x123, 5
 	e.sq, e.rq = newBook(mapped(tb, bookBytes(s.sendBlocks), 0), 0, s.sendBlocks), newBook(mapped(tb, bookBytes(s.recvSlots), 0), 0, s.recvSlots)
 	q.sq = sendQueue{
-		sendRing: sendRing{b: mapped(tb, s.sendBlocks*blockSize, 0).Bytes(), mask: uint32(s.sendBlocks - 1), qpn: 0x123}, book: &e.sq,
-		reg: newRegister(&uarPage{m: mapped(tb, 4096, 0)}, 0x800, 256), record: rec.Uint32(4), caps: &q.caps, max: qp.MaxMessage,
+		sendRing: sendRing{b: mapped(tb, s.sendBlocks*blockSize, 0).Bytes(), mask: uint32(s.sendBlocks - 1), qpn: 0x123}, book: e.sq,
+		reg: newRegister(&uarPage{m: mapped(tb, 4096, 0)}, 0x800, 256), record: rec.Uint32(4), caps: q.caps, max: qp.MaxMessage,
 	}
 	q.state.Store(uint32(qp.RTS))
 	ctx := &devContext{Context: &kdev.Context{}}

@@ -67,19 +67,19 @@ func TestDoorbellDisassembly(t *testing.T) {
 	for arch, want := range map[string]map[string][]string{
 		"amd64": { // loads are in order by themselves, and so are stores
 			"Doorbell": {"MOVL DX, 0(CX)", "SFENCE", "MOVQ BX, 0(AX)", "SFENCE"},
-			"doorbellBlocks": {"MOVL DX, 0(AX)", "SFENCE", "MOVQ AX, 0(DI)", "MOVQ BX, 0x8(DI)", "MOVQ DX, 0x10(DI)", "MOVQ R8, 0x18(DI)",
+			"DoorbellBlocks": {"MOVL DX, 0(AX)", "SFENCE", "MOVQ AX, 0(DI)", "MOVQ BX, 0x8(DI)", "MOVQ DX, 0x10(DI)", "MOVQ R8, 0x18(DI)",
 				"MOVQ AX, 0x20(DI)", "MOVQ BX, 0x28(DI)", "MOVQ DX, 0x30(DI)", "MOVQ R8, 0x38(DI)", "SFENCE"},
 			"Store32": {"MOVL BX, 0(AX)"}, "Release32": {"MOVL BX, 0(AX)"}, "poll": {"mmio.Store32"},
 		},
 		"arm64": { // DMB OSHST is 2, OSHLD 1, DSB ST 14
 			"Doorbell": {"DMB $2", "MOVW R3, (R2)", "DSB $14", "MOVD R1, (R0)", "DSB $14"},
-			"doorbellBlocks": {"DMB $2", "MOVW R3, (R2)", "DSB $14", "STP (R2, R3), (R0)", "STP (R4, R5), 16(R0)", "STP (R6, R7), 32(R0)", "STP (R8, R9), 48(R0)",
+			"DoorbellBlocks": {"DMB $2", "MOVW R3, (R2)", "DSB $14", "STP (R2, R3), (R0)", "STP (R4, R5), 16(R0)", "STP (R6, R7), 32(R0)", "STP (R8, R9), 48(R0)",
 				"DSB $14"},
 			"Store32": {"MOVW R1, (R0)"}, "Release32": {"STLRW R1, (R0)"},
 			"ReadBarrier": {"DMB $1"}, "WriteBarrier": {"DMB $2"}, "poll": {"mmio.ReadBarrier", "mmio.WriteBarrier", "mmio.Store32"},
 		},
 	} {
-		code := disassemble(t, arch, `mlx5\.\(\*(register|cqRing)\)\.(ring|poll)$|mmio\.(WriteBarrier|ReadBarrier|Doorbell|Store32|Release32|doorbellBlocks)`)
+		code := disassemble(t, arch, `mlx5\.\(\*(register|cqRing)\)\.(ring|poll)$|mmio\.(WriteBarrier|ReadBarrier|Doorbell|Store32|Release32|DoorbellBlocks)`)
 		want["ring"] = []string{"mmio.Doorbell"}
 		for name, parts := range want {
 			if !ordered(code[name], parts...) {

@@ -19,8 +19,8 @@ func TestGoldenRecv(t *testing.T) {
 		k := newBook(books, 0, l.QP.RQSlots)
 		k.complete(l.Pre.Tail)
 		copy(rec.Bytes(), l.Pre.Record)
-		r := &recvQueue{b: ring.Bytes()[:size], shift: l.QP.RQShift, book: &k, record: rec.Uint32(4 * recordRecv), head: l.Pre.Head,
-			caps: &qp.Caps{RecvWR: l.QP.MaxPost, RecvSGE: l.QP.MaxGS}}
+		r := &recvQueue{b: ring.Bytes()[:size], shift: l.QP.RQShift, book: k, record: rec.Uint32(4 * recordRecv), head: l.Pre.Head,
+			caps: qp.Caps{RecvWR: l.QP.MaxPost, RecvSGE: l.QP.MaxGS}}
 		n, err, want := 0, error(nil), len(l.WR)
 		for i := range l.WR { // one by one: the lengths of some are more than qp allows
 			w := l.WR[i].request()

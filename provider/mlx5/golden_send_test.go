@@ -3,7 +3,6 @@ package mlx5
 import (
 	"bytes"
 	"errors"
-	"math"
 	"slices"
 	"testing"
 
@@ -34,8 +33,8 @@ func newSendRig(t testing.TB, l *goldenLine) *sendRig {
 	return &sendRig{
 		sendQueue: sendQueue{
 			sendRing: sendRing{b: ring.Bytes()[:l.QP.SQBlocks*blockSize], mask: uint32(l.QP.SQBlocks - 1), qpn: l.QP.QPN, every: l.QP.Signal, fence: l.Pre.Fence},
-			book:     &k, reg: reg, record: rec.Uint32(4 * recordSend), blocks: l.Pre.CurPost, head: l.Pre.Head, max: math.MaxUint64,
-			caps: &qp.Caps{SendWR: l.QP.MaxPost, SendSGE: l.QP.MaxGS, Inline: l.QP.Inline, Windows: true}, noAtomic: l.QP.Atomics == 0,
+			book:     k, reg: reg, record: rec.Uint32(4 * recordSend), blocks: l.Pre.CurPost, head: l.Pre.Head, max: qp.MaxMessage,
+			caps: qp.Caps{SendWR: l.QP.MaxPost, SendSGE: l.QP.MaxGS, Inline: l.QP.Inline, Windows: true}, noAtomic: l.QP.Atomics == 0,
 		},
 		uar: page.Bytes(), rec: rec.Bytes()[:8],
 	}
@@ -55,7 +54,7 @@ func (s *sendRig) postAnyway(wrs []qp.SendWR) (int, error) {
 		}
 		if err != nil {
 			if i > 0 {
-				s.ring(i, last, units, &wrs[i-1])
+				s.reg.ring(&s.sendQueue, i == 1, last, units, &wrs[i-1])
 			}
 			return i, err
 		}
@@ -63,7 +62,7 @@ func (s *sendRig) postAnyway(wrs []qp.SendWR) (int, error) {
 		units = s.put(last, &wrs[i])
 		s.enter(&wrs[i], last, units)
 	}
-	s.ring(len(wrs), last, units, &wrs[len(wrs)-1])
+	s.reg.ring(&s.sendQueue, len(wrs) == 1, last, units, &wrs[len(wrs)-1])
 	return len(wrs), nil
 }
 

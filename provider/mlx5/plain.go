@@ -15,9 +15,7 @@ func (s *sendQueue) putPlain(wrs []qp.SendWR) (n int, last, units uint32) {
 	if s.fence != 0 || s.caps.SendSGE == 0 {
 		return 0, 0, 0
 	}
-	ring, book := s.b, s.book.b
 	block := s.blocks
-	longest := uint32(min(s.max, qp.MaxMessage))
 	for ; n < len(wrs); n++ {
 		w := &wrs[n]
 		if w.Opcode > qp.Read || w.Flags > 15 {
@@ -25,14 +23,14 @@ func (s *sendQueue) putPlain(wrs []qp.SendWR) (n int, last, units uint32) {
 		}
 		op := &operations[w.Opcode&7]
 		slot := int(block & s.mask)
-		b := (*[blockSize]byte)(ring[slot<<blockShift:])
+		b := (*[blockSize]byte)(s.b[slot<<blockShift:])
 		at := int(op.units) * 16
 		if w.Flags&qp.Inline == 0 {
 			if len(w.SGEs) != 1 {
 				break
 			}
 			g := &w.SGEs[0]
-			if g.Length-1 >= longest { // none, or too long
+			if g.Length-1 >= s.max { // none, or too long
 				break
 			}
 			d := b[at&48:]
@@ -42,11 +40,11 @@ func (s *sendQueue) putPlain(wrs []qp.SendWR) (n int, last, units uint32) {
 		} else {
 			k := len(w.Inline)
 			end := slot<<blockShift + at + inlineHeader + k
-			if len(w.SGEs) != 0 || k == 0 || k > s.caps.Inline || uint32(k) > longest || end > len(ring) || w.Opcode == qp.Read {
+			if len(w.SGEs) != 0 || k == 0 || k > s.caps.Inline || uint32(k) > s.max || end > len(s.b) || w.Opcode == qp.Read {
 				break
 			}
 			binary.BigEndian.PutUint32(b[at&48:], uint32(k)|inlineFlag)
-			copy(ring[end-k:end], w.Inline)
+			copy(s.b[end-k:end], w.Inline)
 			at += roundUp(inlineHeader+k, 16)
 		}
 		if op.remote {
@@ -60,7 +58,7 @@ func (s *sendQueue) putPlain(wrs []qp.SendWR) (n int, last, units uint32) {
 		last, units = block, uint32(at)>>4
 		putBE64(b[:8], uint64(block&0xffff<<8|uint32(op.code))<<32|uint64(s.qpn<<8|units))
 		putBE64(b[8:16], uint64(flagBits[w.Flags&7]|s.every)<<32|imm)
-		e := (*[bookEntry]byte)(book[slot*bookEntry:]) // there is one for each block
+		e := (*[bookEntry]byte)(s.book.b[slot*bookEntry:]) // there is one for each block
 		binary.NativeEndian.PutUint64(e[:8], w.ID)
 		binary.NativeEndian.PutUint32(e[8:12], s.head+uint32(n))
 		binary.NativeEndian.PutUint32(e[12:], 0)

@@ -125,7 +125,7 @@ func (q *queuePair) open(s *sizes, reg *register, sigAll bool) {
 	b, at := q.rings.Bytes(), s.recvBytes()
 	q.sq = sendQueue{
 		sendRing: sendRing{b: b[at:s.bytes()], mask: uint32(s.sendBlocks - 1), qpn: uint32(q.num), every: every},
-		book:     &q.ends.sq, reg: reg, record: q.record.word(recordSend), caps: &q.caps, max: qp.MaxMessage, noAtomic: !q.pd.ctx.Limits.Atomics,
+		book:     q.ends.sq, reg: reg, record: q.record.word(recordSend), caps: q.caps, max: qp.MaxMessage, noAtomic: !q.pd.ctx.Limits.Atomics,
 	}
 	if q.pd.ctx.settings.Inside {
 		q.ends.inside = &payloads{sends: q.sq.b, recvs: b[:at:at], recvShift: s.recvShift}
@@ -134,7 +134,7 @@ func (q *queuePair) open(s *sizes, reg *register, sigAll bool) {
 		return
 	}
 	q.rq = recvQueue{
-		b: b[:at:at], shift: s.recvShift, book: &q.ends.rq, record: q.record.word(recordRecv), caps: &q.caps,
+		b: b[:at:at], shift: s.recvShift, book: q.ends.rq, record: q.record.word(recordRecv), caps: q.caps,
 		observer: q.pd.ctx.observer, addr: q.record.addr(),
 	}
 }
@@ -222,7 +222,7 @@ func (q *queuePair) Modify(a *qp.Attr, mask qp.AttrMask) error {
 		if err != nil {
 			return err
 		}
-		q.sq.max = min(uint64(p.MaxMessage), qp.MaxMessage)
+		q.sq.max = min(p.MaxMessage, qp.MaxMessage)
 	}
 	if err := c.K.ModifyQP(q.h, a, mask); err != nil {
 		return err

@@ -9,13 +9,13 @@ import (
 // sendQueue posts into a send ring.
 type sendQueue struct {
 	sendRing
-	book     *book
+	book     book
 	reg      *register
 	record   *uint32 // blocks posted, big-endian
 	blocks   uint32  // posted ever
 	head     uint32  // requests posted ever
-	caps     *qp.Caps
-	max      uint64 // bytes a message, of the port
+	caps     qp.Caps
+	max      uint32 // bytes a message, of the port; at most qp.MaxMessage
 	noAtomic bool   // the device has no atomics
 }
 
@@ -26,8 +26,12 @@ func (s *sendQueue) post(wrs []qp.SendWR) (n int, err error) {
 	if n < len(wrs) {
 		n, last, units, err = s.putRest(wrs, n, room, last, units)
 	}
-	if n > 0 {
-		s.ring(n, last, units, &wrs[n-1])
+	switch {
+	case n == 0:
+	case s.reg.shared:
+		s.reg.ringShared(s, n == 1, last, units, &wrs[n-1])
+	default:
+		s.reg.ring(s, n == 1, last, units, &wrs[n-1])
 	}
 	return n, err
 }
@@ -54,7 +58,7 @@ func (s *sendQueue) putRest(wrs []qp.SendWR, n, room int, last, units uint32) (i
 }
 
 func (s *sendQueue) check(w *qp.SendWR) error {
-	if err := w.Check(s.caps); err != nil {
+	if err := w.Check(&s.caps); err != nil {
 		return err
 	}
 	if s.noAtomic && w.Opcode.IsAtomic() {
@@ -63,7 +67,7 @@ func (s *sendQueue) check(w *qp.SendWR) error {
 	if w.Opcode == qp.BindMW && w.Bind.Length > maxBind {
 		return qp.ErrBind
 	}
-	if w.Length() > s.max {
+	if w.Length() > uint64(s.max) {
 		return qp.ErrMessageTooLong
 	}
 	return nil
@@ -83,20 +87,6 @@ func (s *sendQueue) enter(w *qp.SendWR, block, units uint32) {
 	s.head++
 }
 
-// ring makes the NIC look at n requests that were put, of which the last begins at a
-// block and has a length in 16-byte units.
-func (s *sendQueue) ring(n int, last, units uint32, w *qp.SendWR) {
-	whole := 0
-	if n == 1 {
-		whole = s.reg.copied(units, w)
-	}
-	if s.reg.shared {
-		s.reg.ringShared(&s.sendRing, s.record, s.blocks, last, whole)
-		return
-	}
-	s.reg.ring(&s.sendRing, s.record, s.blocks, last, whole)
-}
-
 // reset forgets what was posted and not completed.
 func (s *sendQueue) reset() {
 	s.blocks, s.head, s.fence = 0, 0, 0
@@ -108,10 +98,10 @@ func (s *sendQueue) reset() {
 type recvQueue struct {
 	b        []byte
 	shift    uint // log2 of a slot's bytes
-	book     *book
+	book     book
 	record   *uint32 // receives posted, big-endian
 	head     uint32  // receives posted ever
-	caps     *qp.Caps
+	caps     qp.Caps
 	observer Observer
 	addr     uint64 // of the doorbell record
 }
@@ -121,7 +111,7 @@ func (r *recvQueue) post(wrs []qp.RecvWR) (n int, err error) {
 	room := uint32(r.caps.RecvWR) - (r.head - r.book.completed())
 	for n < len(wrs) {
 		w := &wrs[n]
-		if err = w.Check(r.caps); err != nil {
+		if err = w.Check(&r.caps); err != nil {
 			break
 		}
 		if uint32(n) >= room {

@@ -40,46 +40,41 @@ func newRegister(page *uarPage, off, size int) *register {
 }
 
 // ringShared is ring for a register that several queue pairs may ring.
-func (r *register) ringShared(s *sendRing, record *uint32, posted, last uint32, whole int) {
+func (r *register) ringShared(s *sendQueue, alone bool, last, units uint32, w *qp.SendWR) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ring(s, record, posted, last, whole)
+	r.ring(s, alone, last, units, w)
 }
 
-// ring rings for requests that were put into s and whose number of blocks is for
-// the doorbell record's word: the last begins at a block, and as many bytes of it as
-// copied said are for the register. It does not lock.
-func (r *register) ring(s *sendRing, record *uint32, posted, last uint32, whole int) {
+// ring makes the NIC look at what was put into s. The last request, w, begins at a
+// block and has a length in 16-byte units; alone: it is the only one. It does not lock.
+func (r *register) ring(s *sendQueue, alone bool, last, units uint32, w *qp.SendWR) {
 	at, from, to := r.off+r.buffer, int(last&s.mask)<<blockShift, r.words[0]
 	if r.buffer != 0 {
 		to = r.words[1]
 	}
 	r.buffer ^= r.size
-	posted = mmio.BE32(posted & 0xffff)
-	switch first := len(s.b) - from; {
-	case whole == 0:
-		mmio.Doorbell(record, posted, to, binary.NativeEndian.Uint64(s.b[from:]))
-		whole = 8
-	case whole <= first:
-		mmio.DoorbellBlocks(record, posted, to, s.b[from:from+whole])
-	default: // on from the ring's start
-		mmio.DoorbellBlocks(record, posted, to, s.b[from:])
-		mmio.DoorbellBlocks(record, posted, r.page.m.Uint64(at+first), s.b[:whole-first])
+	posted := mmio.BE32(s.blocks & 0xffff)
+	length := 8
+	if !alone || !r.copies(units, w) {
+		mmio.Doorbell(s.record, posted, to, binary.NativeEndian.Uint64(s.b[from:]))
+	} else {
+		length = roundUp(int(units)*16, blockSize)
+		first := min(length, len(s.b)-from)
+		mmio.DoorbellBlocks(s.record, posted, to, s.b[from:from+first])
+		if first < length { // on from the ring's start
+			mmio.DoorbellBlocks(s.record, posted, r.page.m.Uint64(at+first), s.b[:length-first])
+		}
 	}
 	if o := r.page.observer; o != nil {
-		o.Rung(r.page.offset, at, whole)
+		o.Rung(r.page.offset, at, length)
 	}
 }
 
-// copied is how many bytes of a request that is posted alone are copied to the
-// register, whole blocks; 0: its first 8 are its doorbell. units is its length in
-// units of 16 bytes.
-func (r *register) copied(units uint32, w *qp.SendWR) int {
-	n := int(units) * 16
-	if n > r.size || r.mode != BlueFlameAlways && (r.mode == BlueFlameNever || !inline(w)) || units <= 1 {
-		return 0
-	}
-	return roundUp(n, blockSize)
+// copies reports whether a request is copied to the register as a whole. One of 16
+// bytes is its own doorbell.
+func (r *register) copies(units uint32, w *qp.SendWR) bool {
+	return units > 1 && int(units)*16 <= r.size && (r.mode == BlueFlameAlways || r.mode == BlueFlameInline && inline(w))
 }
 
 // inline reports whether a request has inline payload, be it empty.
