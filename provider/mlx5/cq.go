@@ -147,25 +147,30 @@ func (q *completionQueue) Resize(entries int) error {
 }
 
 // Poll moves completions into dst.
-func (q *completionQueue) Poll(dst []cq.Completion) (int, error) {
+func (q *completionQueue) Poll(dst []cq.Completion) (n int, err error) {
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	if q.closed {
-		return 0, cq.ErrClosed
-	}
-	if n := q.ring.poll(dst, q.find); n > 0 {
+		err = cq.ErrClosed
+	} else if n = q.ring.poll(dst, q.find); n > 0 {
 		q.ctx.Polled(dst[:n])
-		return n, nil
+	} else {
+		err = q.failure()
 	}
+	q.mu.Unlock()
+	return n, err
+}
+
+// failure says why nothing more comes, if so.
+func (q *completionQueue) failure() error {
 	switch {
 	case q.ring.broken:
-		return 0, errCompressed
+		return errCompressed
 	case q.overflow.Load():
-		return 0, cq.ErrOverflow
+		return cq.ErrOverflow
 	case q.ctx.Lost():
-		return 0, verbs.ErrDeviceLost
+		return verbs.ErrDeviceLost
 	}
-	return 0, nil
+	return nil
 }
 
 // Arm asks for one event at the next completion.
