@@ -1,6 +1,9 @@
 package bemalloc
 
-import "sync/atomic"
+import (
+	"sync"
+	"sync/atomic"
+)
 
 // cacheClasses is numClasses rounded up to a power of two, so that a mask bounds
 // an index.
@@ -18,6 +21,7 @@ type cache struct {
 
 	runs runCache
 
+	gate   sync.Mutex  // held to open it, or to want a flush
 	wanted atomic.Bool // a flush is wanted of the owner
 }
 
@@ -38,6 +42,8 @@ func newCache() *cache {
 
 // open lets the magazines fill.
 func (c *cache) open() {
+	c.gate.Lock()
+	defer c.gate.Unlock()
 	c.wanted.Store(false)
 	for i := range classes {
 		atomic.StoreUint32(&c.mag[i].limit, classes[i].cap)
@@ -48,6 +54,8 @@ func (c *cache) open() {
 // wantFlush makes the owner's next free call find its magazine full, look closer,
 // and flush. Any goroutine may call it.
 func (c *cache) wantFlush() {
+	c.gate.Lock()
+	defer c.gate.Unlock()
 	c.wanted.Store(true)
 	for i := range c.mag {
 		atomic.StoreUint32(&c.mag[i].limit, 0)

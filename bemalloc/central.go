@@ -70,7 +70,7 @@ func (ce *central) put(t *table, objs []uint32, empty []uint32) (released []uint
 	ce.lock()
 	for _, obj := range objs {
 		u := obj >> (unitShift - objShift)
-		w := t.words[u]
+		w := t.word(u)
 		if w.kind() != ce.kind() {
 			twice++
 			continue

@@ -105,7 +105,7 @@ func (p *Pool) leaks() *LeakError {
 	p.runs.mu.Lock()
 	for b := range p.runs.hi {
 		for u := b * unitsPerBlock; u < (b+1)*unitsPerBlock; u++ {
-			if w := p.table.words[u]; w.isHead() {
+			if w := p.table.word(u); w.isHead() {
 				large[int64(w.length())<<unitShift]++
 			}
 		}

@@ -1,6 +1,7 @@
 package bemalloc
 
 import (
+	"errors"
 	"math/rand/v2"
 	"runtime"
 	"sync"
@@ -294,4 +295,63 @@ func TestCloseTwice(t *testing.T) {
 	if p.Trim(0) != 0 || p.Stats().RegisteredBytes != 0 {
 		t.Error("something is left after Close")
 	}
+}
+
+// TestInteriorBeside asks for the regions of parts of large buffers while others allocate
+// and free beside them.
+func TestInteriorBeside(t *testing.T) {
+	kinds(t, func(t *testing.T, cfg Config) {
+		p := newPool(t, cfg)
+		var wg sync.WaitGroup
+		for w := range 4 {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(1, uint64(w)))
+				h := p.NewHeap(HeapOptions{})
+				defer func() { _ = h.Close() }()
+				var live [16][]byte
+				for range 5000 {
+					i := r.IntN(len(live))
+					if b := live[i]; b != nil {
+						for range 3 {
+							at := r.IntN(len(b))
+							if _, err := p.MR(b[at:]); err != nil || !p.Owns(b[at:]) {
+								t.Errorf("region from byte %d of %d: %v", at, len(b), err)
+							}
+							if at > 0 {
+								if err := p.Free(b[at:]); !errors.Is(err, ErrBadFree) {
+									t.Errorf("free from byte %d of %d: %v", at, len(b), err)
+								}
+							}
+						}
+						f := p.Free
+						if r.IntN(2) == 0 {
+							f = h.Free
+						}
+						if err := f(b); err != nil {
+							t.Error(err)
+						}
+					}
+					n := maxSmall + 1 + r.IntN(1200<<10)
+					if r.IntN(4) == 0 {
+						n = 1 + r.IntN(maxSmall)
+					}
+					a := p.Alloc
+					if r.IntN(2) == 0 {
+						a = h.Alloc
+					}
+					b, err := a(n)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					live[i] = b
+				}
+				for _, b := range live {
+					_ = p.Free(b)
+				}
+			})
+		}
+		wg.Wait()
+		runtime.GC()
+	})
 }

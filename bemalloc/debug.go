@@ -2,6 +2,7 @@ package bemalloc
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"sort"
@@ -128,7 +129,10 @@ func (d *debugger) alloc(h *Heap, n, align int) ([]byte, error) {
 	if d.cfg.Guard {
 		tail = guardBytes
 	}
-	off, err := d.p.allocate(h, n+tail, align)
+	if n > math.MaxInt-tail {
+		return nil, d.p.tooLarge(int64(n))
+	}
+	off, err := d.p.allocateOwn(h, n+tail, align)
 	if err != nil || !d.tracked() {
 		if err != nil {
 			return nil, err

@@ -27,12 +27,10 @@ func (p *Pool) NewHeap(o HeapOptions) *Heap {
 	h := &Heap{p: p, c: new(cache)}
 	p.heapsMu.Lock()
 	p.heaps[h.c] = struct{}{}
-	switch {
-	case o.QuotaBytes > 0:
+	if o.QuotaBytes > 0 {
 		h.quota = p.addQuota(o.QuotaBytes)
-	case p.dbg == nil && !p.closed.Load():
-		h.c.open()
 	}
+	p.openCache(h)
 	p.heapsMu.Unlock()
 	h.cleanup = runtime.AddCleanup(h, p.drop, dropped{h.c, h.quota})
 	return h
@@ -59,7 +57,9 @@ func (h *Heap) alloc(n, align int) ([]byte, error) {
 	if h.closed {
 		return nil, ErrClosed
 	}
-	return h.p.alloc(h, n, align)
+	b, err := h.p.alloc(h, n, align)
+	runtime.KeepAlive(h) // else the collector could drop its cache meanwhile
+	return b, err
 }
 
 // Free is Pool.Free into this heap.
@@ -67,12 +67,16 @@ func (h *Heap) Free(b []byte) error {
 	off := h.p.mem.offset(b)
 	if class, ok := h.p.table.small(off); ok {
 		if h.c.push(class, uint32(off>>objShift)) {
+			runtime.KeepAlive(h) // else the collector could drop its cache meanwhile
 			return nil
 		}
 	} else if u, k, ok := h.p.table.run(off); ok && h.c.runs.push(&h.p.table, u, k) {
+		runtime.KeepAlive(h)
 		return nil
 	}
-	return h.p.free(h, b)
+	err := h.p.free(h, b)
+	runtime.KeepAlive(h)
+	return err
 }
 
 // heedFlush empties the heap's cache if that is wanted.
@@ -81,8 +85,17 @@ func (p *Pool) heedFlush(h *Heap) {
 		return
 	}
 	p.flush(h.c)
-	if !p.room.occupied() {
-		h.c.open()
+	p.openCache(h)
+}
+
+// openCache lets a heap's cache fill, unless its kind has none or somebody waits.
+func (p *Pool) openCache(h *Heap) {
+	if h.quota != nil || p.dbg != nil || p.closed.Load() || p.room.occupied() {
+		return
+	}
+	h.c.open()
+	if p.room.occupied() { // since a moment ago: its request to flush may have come before
+		h.c.wantFlush()
 	}
 }
 

@@ -191,7 +191,10 @@ func (l *local) flush(mode flushMode, f func(*cache)) {
 	if old != noCaches {
 		gracePeriod()
 	}
-	old.each(f)
+	old.each(func(c *cache) {
+		c.wantFlush() // nobody finds it any more: it stays empty
+		f(c)
+	})
 	for i := range l.shards {
 		s := &l.shards[i]
 		s.mu.Lock()

@@ -26,10 +26,11 @@ type Pool struct {
 	jan      janitor
 	counters counters
 
-	heapsMu sync.Mutex
-	heaps   map[*cache]struct{}      // caches of open heaps
-	quotas  atomic.Pointer[[]*quota] // by number - 1; replaced under heapsMu, never changed
-	room    waitRoom                 // who waits for memory of the pool
+	heapsMu  sync.Mutex
+	heaps    map[*cache]struct{}      // caches of open heaps
+	quotas   atomic.Pointer[[]*quota] // by number - 1; replaced under heapsMu, never changed
+	room     waitRoom                 // who waits for memory of the pool
+	settleMu sync.Mutex               // held to turn the caches on or off for those
 
 	closed  atomic.Bool // no more allocations
 	closeMu sync.Mutex
@@ -133,7 +134,7 @@ func (p *Pool) Free(b []byte) error {
 func (p *Pool) MR(b []byte) (mr.Region, error) {
 	off := p.mem.offset(b)
 	if off>>unitShift < uint64(len(p.table.words)) { // within written out for the common cases
-		w := p.table.words[off>>unitShift]
+		w := p.table.word(uint32(off >> unitShift))
 		switch c := w.kind() - kindClass; {
 		case c < numClasses:
 			if classes[c].contains(w.within(off), len(b)) {
@@ -170,7 +171,7 @@ func (p *Pool) within(off uint64, n int) bool {
 	if off>>unitShift >= uint64(len(p.table.words)) {
 		return false
 	}
-	w := p.table.words[off>>unitShift]
+	w := p.table.word(uint32(off >> unitShift))
 	k := w.kind()
 	if c := k - kindClass; c < numClasses {
 		return classes[c].contains(w.within(off), n)
@@ -196,11 +197,21 @@ func (p *Pool) alloc(h *Heap, n, align int) ([]byte, error) {
 	if p.dbg != nil {
 		return p.dbg.alloc(h, n, align)
 	}
-	off, err := p.allocate(h, n, align)
+	off, err := p.allocateOwn(h, n, align)
 	if err != nil {
 		return nil, err
 	}
 	return p.mem.view(off, n), nil
+}
+
+// allocateOwn is allocate that, before it fails, gives back what the caller's heap
+// caches.
+func (p *Pool) allocateOwn(h *Heap, n, align int) (uint64, error) {
+	off, err := p.allocate(h, n, align)
+	if err != nil && h != nil && p.flush(h.c) {
+		off, err = p.allocate(h, n, align)
+	}
+	return off, err
 }
 
 // allocate finds n aligned bytes and returns their offset.
@@ -340,7 +351,7 @@ func (p *Pool) freeOne(h *Heap, b []byte) error {
 		return ErrBadFree
 	}
 	u := uint32(off >> unitShift)
-	switch w := p.table.words[u]; {
+	switch w := p.table.word(u); {
 	case w.kind() == kindFreed && p.starts(off):
 		p.counters.doubleFrees.Add(1)
 		return ErrDoubleFree
@@ -406,7 +417,7 @@ func (p *Pool) starts(off uint64) bool {
 	if _, ok := p.table.small(off); ok || off >= p.mem.size {
 		return ok
 	}
-	switch w := p.table.words[off>>unitShift]; w.kind() {
+	switch w := p.table.word(uint32(off >> unitShift)); w.kind() {
 	case kindOwned:
 		s := p.table.span(uint32(off>>unitShift) - w.back())
 		return classes[s.class%numClasses].startsObject(w.within(off))
@@ -422,7 +433,7 @@ func (p *Pool) starts(off uint64) bool {
 // usable gives the bytes at off that belong to the allocation that starts there.
 func (p *Pool) usable(off uint64) int {
 	u := uint32(off >> unitShift)
-	w := p.table.words[u]
+	w := p.table.word(u)
 	if w.isHead() {
 		return int(w.length())<<unitShift - int(w.start())
 	}

@@ -2,6 +2,7 @@ package bemalloc
 
 import (
 	"errors"
+	"math"
 	"testing"
 )
 
@@ -65,6 +66,45 @@ func TestAllocSizes(t *testing.T) {
 		free(t, p, b)
 		if err := p.Free(b); !errors.Is(err, ErrDoubleFree) {
 			t.Errorf("second Free of %d: %v", n, err)
+		}
+	}
+}
+
+// TestHugeSizes: sizes that no memory can hold are refused, whatever is added to them.
+func TestHugeSizes(t *testing.T) {
+	for _, debug := range []Debug{{}, {Check: true}, {Guard: true}, {Guard: true, Poison: true, Sites: true, QuarantineBytes: 1 << 20}} {
+		p := newPool(t, Config{Debug: debug, noJanitor: true})
+		h := p.NewHeap(HeapOptions{})
+		q := p.NewHeap(HeapOptions{QuotaBytes: math.MaxInt64})
+		for _, n := range []int{math.MaxInt, math.MaxInt - 1, math.MaxInt - 63, math.MaxInt - 64, math.MaxInt - blockSize, math.MaxInt - blockSize + 1, 1 << 40, 1<<38 + 1, math.MinInt, math.MinInt + 63, -1, -64} {
+			for _, align := range []int{1, 64, 4096, blockSize} {
+				want := ErrTooLarge
+				if n < 0 {
+					want = ErrBadAlign
+				}
+				for i, a := range []func() ([]byte, error){
+					func() ([]byte, error) { return p.AllocAligned(n, align) },
+					func() ([]byte, error) { return h.AllocAligned(n, align) },
+					func() ([]byte, error) { return q.AllocAligned(n, align) },
+					func() ([]byte, error) { return p.Alloc(n) },
+					func() ([]byte, error) { return h.Alloc(n) },
+					func() ([]byte, error) { return q.Alloc(n) },
+				} {
+					if _, err := a(); !errors.Is(err, want) && !errors.Is(err, ErrLimit) {
+						t.Errorf("%d: alloc of %d aligned %d: %v", i, n, align, err)
+					}
+				}
+			}
+		}
+		for _, align := range []int{0, -1, 3, blockSize * 2, math.MinInt, math.MaxInt} {
+			if _, err := p.AllocAligned(1, align); !errors.Is(err, ErrBadAlign) {
+				t.Errorf("align %d: %v", align, err)
+			}
+		}
+		_ = h.Close()
+		_ = q.Close()
+		if s := p.Stats(); s.InUseBytes != 0 {
+			t.Errorf("%d bytes in use", s.InUseBytes)
 		}
 	}
 }

@@ -299,7 +299,7 @@ func (p *Pool) flush(c *cache) (moved bool) {
 			moved = true
 		}
 	}
-	var runs [runSlots]blockUnits
+	var runs unitList
 	n := c.runs.evict(&runs, 0)
 	p.returnRuns(c, runs[:n])
 	return moved || n > 0

@@ -54,6 +54,9 @@ type blockUnits struct {
 	units uint64
 }
 
+// unitList has room for the units of every slot of a cache, and for a run on top.
+type unitList [runSlots + 1]blockUnits
+
 // bytes8 has v in each byte.
 func bytes8(v uint64) uint64 { return v * 0x0101010101010101 }
 
@@ -89,7 +92,7 @@ func (c *runCache) push(t *table, u, k uint32) bool {
 	if held > load(&c.limit) || free != 0 && c.block[i] != block {
 		return false
 	}
-	t.words[u] = kindFreed
+	t.setWord(u, kindFreed)
 	free |= runMask(at, k)
 	c.free[i] = free
 	c.block[i] = block
@@ -125,7 +128,7 @@ func (c *runCache) room() uint32 {
 
 // evict moves the units of the highest slots to buf until at most keep units are
 // left. It returns how many entries buf holds.
-func (c *runCache) evict(buf *[runSlots]blockUnits, keep uint32) (n int) {
+func (c *runCache) evict(buf *unitList, keep uint32) (n int) {
 	for i := runSlots - 1; i >= 0 && c.held > keep; i-- {
 		n += c.evictSlot(uint32(i), buf[n:])
 	}
@@ -146,14 +149,14 @@ func (c *runCache) evictSlot(i uint32, buf []blockUnits) int {
 
 // spill is push after making room. It returns how many entries buf holds; the run is
 // among them when the cache takes none.
-func (c *runCache) spill(t *table, u, k uint32, buf *[runSlots]blockUnits) (n int) {
+func (c *runCache) spill(t *table, u, k uint32, buf *unitList) (n int) {
 	if limit := load(&c.limit); c.held+k > limit {
 		n = c.evict(buf, limit/2)
 	} else {
 		n = c.evictSlot(u/unitsPerBlock%runSlots, buf[:])
 	}
 	if !c.push(t, u, k) {
-		t.words[u] = kindFreed
+		t.setWord(u, kindFreed)
 		buf[n] = blockUnits{u / unitsPerBlock, runMask(u%unitsPerBlock, k)}
 		n++
 	}
@@ -173,7 +176,7 @@ func (p *Pool) place(u uint32, n int) uint64 {
 	if int(k)<<unitShift-n < int(line)<<objShift {
 		line = 0
 	}
-	p.table.words[u] = headWord(kindHead, k, line)
+	p.table.setWord(u, headWord(kindHead, k, line))
 	return uint64(u)<<unitShift + uint64(line)<<objShift
 }
 
@@ -186,7 +189,7 @@ func (p *Pool) pushRun(h *Heap, u, k uint32) {
 	if h != nil {
 		p.heedFlush(h)
 	}
-	var buf [runSlots]blockUnits
+	var buf unitList
 	c, s := p.ownCache(h)
 	n := c.runs.spill(&p.table, u, k, &buf)
 	p.local.letGo(s)
@@ -211,7 +214,7 @@ func (p *Pool) refillRuns(h *Heap, k uint32) (uint32, error) {
 		}
 		return u, nil
 	}
-	var buf [runSlots]blockUnits
+	var buf unitList
 	c, s = p.ownCache(h)
 	n := c.runs.evict(&buf, 0)
 	p.local.letGo(s)
@@ -233,6 +236,9 @@ func (p *Pool) refillRuns(h *Heap, k uint32) (uint32, error) {
 func (r *runs) share(c *cache, got uint32) {
 	if c == nil || c == &noCache {
 		return
+	}
+	if load(&c.runs.limit) == 0 { // it will take none
+		got = 0
 	}
 	held := load(&c.runs.held) + got
 	if c.runs.known == 0 && held != 0 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/bits"
 	"math/rand/v2"
+	"sync"
 	"testing"
 )
 
@@ -47,7 +48,7 @@ func TestRunCacheModel(t *testing.T) {
 			for i := range k {
 				mine[e.block*unitsPerBlock+at+i] = true
 			}
-			var buf [runSlots]blockUnits
+			var buf unitList
 			u := e.block*unitsPerBlock + at
 			if !c.runs.push(&tab, u, k) {
 				for _, e := range buf[:c.runs.spill(&tab, u, k, &buf)] {
@@ -203,6 +204,98 @@ func TestShares(t *testing.T) {
 			if p.runs.sharers != 0 || p.runs.shared != 0 {
 				t.Errorf("after Close and Trim %d caches share, with %d units", p.runs.sharers, p.runs.shared)
 			}
+		}
+	})
+}
+
+// TestSpillFull: a cache that holds units of a block in every slot, and is asked to flush,
+// gives all of them and the run that comes on top.
+func TestSpillFull(t *testing.T) {
+	tab := newTable(runSlots<<blockShift, 1)
+	c := newCache()
+	c.runs.limit = shareMax
+	for b := range uint32(runSlots) {
+		if !c.runs.push(&tab, b*unitsPerBlock, 1) {
+			t.Fatalf("block %d not taken", b)
+		}
+	}
+	c.wantFlush()
+	var buf unitList
+	n := c.runs.spill(&tab, 2, 3, &buf)
+	units := 0
+	for _, e := range buf[:n] {
+		for x := e.units; x != 0; x &= x - 1 {
+			units++
+		}
+	}
+	if units != runSlots+3 || c.runs.held != 0 {
+		t.Errorf("%d units spilled, %d left", units, c.runs.held)
+	}
+}
+
+// TestSharersReplaced: a cache that was replaced while its caller was at the run allocator is
+// not counted among the sharers.
+func TestSharersReplaced(t *testing.T) {
+	p := newPool(t, Config{noJanitor: true})
+	if !p.local.perP {
+		t.Skip("no caches per P compiled in: shards are never replaced")
+	}
+	var bufs [][]byte
+	for range 40 {
+		bufs = append(bufs, must(t)(p.Alloc(100_000)))
+	}
+	for _, b := range bufs {
+		free(t, p, b)
+	}
+	c, s := p.local.hold()
+	want := max(c.runs.room(), 1)
+	p.local.letGo(s)
+	p.Trim(blockSize)
+	u, more, ok := p.takeRuns(c, 1, want)
+	if !ok || more.units == 0 {
+		t.Fatal("no units to be had")
+	}
+	if p.runs.sharers != 0 || p.runs.shared != 0 {
+		t.Errorf("%d caches share %d units", p.runs.sharers, p.runs.shared)
+	}
+	p.returnRuns(nil, []blockUnits{more})
+	free(t, p, p.mem.view(p.place(u, 1), 1))
+}
+
+// TestSharersAfterTrim: caches that were replaced do not count among the sharers.
+func TestSharersAfterTrim(t *testing.T) {
+	kinds(t, func(t *testing.T, cfg Config) {
+		cfg.noJanitor = true
+		p := newPool(t, cfg)
+		stop := background(func() { p.Trim(64 << 20) })
+		var wg sync.WaitGroup
+		for w := range 4 {
+			wg.Go(func() {
+				r := rand.New(rand.NewPCG(1, uint64(w)))
+				var live [16][]byte
+				for range 20000 {
+					i := r.IntN(len(live))
+					if live[i] != nil {
+						if err := p.Free(live[i]); err != nil {
+							t.Error(err)
+						}
+					}
+					b, err := p.Alloc(maxSmall + 1 + r.IntN(400<<10))
+					if err != nil {
+						t.Error(err)
+					}
+					live[i] = b
+				}
+				for _, b := range live {
+					_ = p.Free(b)
+				}
+			})
+		}
+		wg.Wait()
+		stop()
+		p.Trim(0)
+		if p.runs.sharers != 0 || p.runs.shared != 0 {
+			t.Errorf("%d caches share %d units, and all were emptied", p.runs.sharers, p.runs.shared)
 		}
 	})
 }

@@ -143,13 +143,13 @@ func (p *Pool) freeSpans(class uint32, units []uint32) {
 func (p *Pool) freeLarge(u uint32) error {
 	r := &p.runs
 	r.mu.Lock()
-	w := p.table.words[u]
+	w := p.table.word(u)
 	if !w.isHead() { // freed by another goroutine meanwhile
 		r.mu.Unlock()
 		return ErrDoubleFree
 	}
 	k := w.length()
-	p.table.words[u] = kindFreed
+	p.table.setWord(u, kindFreed)
 	owner := uint32(0)
 	if w.kind() == kindOHead {
 		s := p.table.span(u)

@@ -55,6 +55,11 @@ func newTable(size int64, devices int) table {
 	return t
 }
 
+// word and setWord are for the word of a unit. Who looks for the start of a buffer, or
+// frees what it does not own, reads words that others write meanwhile.
+func (t *table) word(u uint32) unitWord       { return unitWord(load((*uint32)(&t.words[u]))) }
+func (t *table) setWord(u uint32, w unitWord) { store((*uint32)(&t.words[u]), uint32(w)) }
+
 // ensure makes the records of block b. Called under the run lock.
 func (t *table) ensure(b uint32) {
 	if p := &t.chunks[b/blocksPerChunk]; p.Load() == nil {
@@ -78,16 +83,16 @@ func (t *table) span(u uint32) *span {
 // run or span in use says nothing; then the nearest one before it that is, in the
 // block, decides.
 func (t *table) head(u uint32) (first uint32, w unitWord) {
-	w = t.words[u]
+	w = t.word(u)
 	if w.kind() == kindBody && w.bodyBack() <= u {
-		if h := t.words[u-w.bodyBack()]; h.isHead() && h.length() > w.bodyBack() {
+		if h := t.word(u - w.bodyBack()); h.isHead() && h.length() > w.bodyBack() {
 			return u - w.bodyBack(), h
 		}
 	}
 	first = u
 	for !w.live() && first%unitsPerBlock != 0 {
 		first--
-		w = t.words[first]
+		w = t.word(first)
 	}
 	if w.isHead() && w.length() <= u-first {
 		w = kindNone
@@ -98,16 +103,15 @@ func (t *table) head(u uint32) (first uint32, w unitWord) {
 // mark writes the words of the n units of a run that starts at u: kindHead or
 // kindOHead for a run, anything else for a span or what is left of one.
 func (t *table) mark(u, n, kind uint32) {
-	words := t.words[u : u+n]
 	if kind != kindHead && kind != kindOHead {
-		for i := range words {
-			words[i] = unitWord(kind | uint32(i)<<16)
+		for i := range n {
+			t.setWord(u+i, unitWord(kind|i<<16))
 		}
 		return
 	}
-	words[0] = headWord(kind, n, 0)
-	for i := 1; i < len(words); i++ {
-		words[i] = unitWord(kindBody | uint32(i)<<8)
+	t.setWord(u, headWord(kind, n, 0))
+	for i := uint32(1); i < n; i++ {
+		t.setWord(u+i, unitWord(kindBody|i<<8))
 	}
 }
 
@@ -116,7 +120,7 @@ func (t *table) small(off uint64) (class uint32, ok bool) {
 	if off>>unitShift >= uint64(len(t.words)) {
 		return 0, false
 	}
-	w := t.words[off>>unitShift]
+	w := t.word(uint32(off >> unitShift))
 	class = w.kind() - kindClass
 	return class, class < numClasses && classes[class].startsObject(w.within(off))
 }
@@ -127,7 +131,7 @@ func (t *table) run(off uint64) (u, units uint32, ok bool) {
 	if off>>unitShift >= uint64(len(t.words)) {
 		return 0, 0, false
 	}
-	w := t.words[off>>unitShift]
+	w := t.word(uint32(off >> unitShift))
 	return uint32(off >> unitShift), w.length(), w.kind() == kindHead && w.start() == off%unitSize && w.length() <= cachedRun
 }
 

@@ -41,7 +41,7 @@ func (r *waitRoom) notify() {
 // AllocWait is Alloc that waits for buffers to be freed when the pool's limit
 // (ErrLimit) stands against it, until ctx ends: then the error matches both
 // ctx.Err() and ErrLimit. What can never succeed fails at once. While somebody
-// waits, frees bypass the caches of handle-less calls; objects in the caches of
+// waits, frees bypass the caches of handle-less calls; objects in the caches of other
 // heaps that do not free anything stay there.
 func (p *Pool) AllocWait(ctx context.Context, n int) ([]byte, error) {
 	return p.allocWait(ctx, func() ([]byte, error) { return p.Alloc(n) })
@@ -83,7 +83,7 @@ func (p *Pool) allocWait(ctx context.Context, alloc func() ([]byte, error)) ([]b
 // so that what is freed is seen.
 func (p *Pool) enter(r *waitRoom) {
 	if r.waiting.Add(1) == 1 && r == &p.room {
-		p.flushCaches(flushPause)
+		p.settle()
 	}
 }
 
@@ -93,10 +93,19 @@ func (p *Pool) leave(r *waitRoom) {
 		return
 	}
 	if r.waiting.Add(-1) == 0 && r == &p.room {
+		p.settle()
+	}
+}
+
+// settle turns the caches off if somebody waits for the pool, else on. It follows every
+// change between the two, so the last one finds what is then true.
+func (p *Pool) settle() {
+	p.settleMu.Lock()
+	defer p.settleMu.Unlock()
+	if p.room.occupied() {
+		p.flushCaches(flushPause)
+	} else {
 		p.local.resume()
-		if r.occupied() { // somebody entered meanwhile
-			p.flushCaches(flushPause)
-		}
 	}
 }
 

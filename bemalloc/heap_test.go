@@ -1,0 +1,130 @@
+package bemalloc
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestQuotaAfterWait: a heap with a quota has no cache, also after the caches were turned off
+// for one who waited: what it allocates counts.
+func TestQuotaAfterWait(t *testing.T) {
+	p := newPool(t, Config{noJanitor: true})
+	h := p.NewHeap(HeapOptions{QuotaBytes: 1 << 20})
+	defer func() { _ = h.Close() }()
+	p.enter(&p.room)
+	p.leave(&p.room)
+	var bufs [][]byte
+	for range 20 {
+		bufs = append(bufs, must(t)(p.Alloc(1000)))
+	}
+	for _, b := range bufs {
+		if err := h.Free(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := must(t)(h.Alloc(1000))
+	if h.quota.used != 1088 {
+		t.Errorf("%d bytes count against the quota", h.quota.used)
+	}
+	free(t, p, b)
+}
+
+// TestHeapWhileWaiting: a heap that is made while somebody waits keeps nothing.
+func TestHeapWhileWaiting(t *testing.T) {
+	p := newPool(t, Config{noJanitor: true})
+	p.enter(&p.room)
+	h := p.NewHeap(HeapOptions{})
+	defer func() { _ = h.Close() }()
+	for _, n := range []int{100, 100_000} {
+		b := must(t)(p.Alloc(n))
+		if err := h.Free(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !h.c.empty() {
+		t.Error("the new heap keeps what it frees")
+	}
+	p.leave(&p.room)
+}
+
+// TestOwnHeapGivesWay: what a heap itself caches never stands against its own allocation.
+func TestOwnHeapGivesWay(t *testing.T) {
+	kinds(t, func(t *testing.T, cfg Config) {
+		cfg.MaxBytes = blockSize
+		p := newPool(t, cfg)
+		h := p.NewHeap(HeapOptions{})
+		defer func() { _ = h.Close() }()
+		for _, n := range []int{100, 1000, 10_000, 32 << 10, 100_000} {
+			b := must(t)(h.Alloc(n))
+			if err := h.Free(b); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		b, err := h.AllocWait(ctx, blockSize)
+		if err != nil {
+			t.Fatalf("all of the pool, nothing in use: %v", err)
+		}
+		free(t, p, b)
+	})
+}
+
+// TestWaitersComeAndGo: when the last one that waited is gone, the caches are on.
+func TestWaitersComeAndGo(t *testing.T) {
+	kinds(t, func(t *testing.T, cfg Config) {
+		p := newPool(t, cfg)
+		h := p.NewHeap(HeapOptions{})
+		for range 300 {
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() {
+					for range 3 {
+						p.enter(&p.room)
+						p.leave(&p.room)
+					}
+				})
+			}
+			wg.Wait()
+			p.local.mu.Lock()
+			paused := p.local.paused
+			p.local.mu.Unlock()
+			if paused {
+				t.Fatal("nobody waits, and the caches are off")
+			}
+		}
+		_ = h.Close()
+	})
+}
+
+// TestHeapOpensAgain: requests to flush that come at any moment leave a heap with an open cache.
+func TestHeapOpensAgain(t *testing.T) {
+	p := newPool(t, Config{noJanitor: true})
+	h := p.NewHeap(HeapOptions{})
+	defer func() { _ = h.Close() }()
+	use := func(n int) {
+		b := must(t)(h.Alloc(n))
+		if err := h.Free(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for round := range 100 {
+		stop := background(h.c.wantFlush)
+		for i := range 2000 {
+			use(64 + (round+i*31)%20000)
+		}
+		stop()
+		for range 2 { // the first Free that finds its class off opens them all
+			for c := range plainClasses {
+				use(int(classes[c].size))
+			}
+		}
+		for c := range plainClasses {
+			if h.c.mag[c].limit == 0 {
+				t.Fatalf("round %d: class %d stays off", round, c)
+			}
+		}
+	}
+}
