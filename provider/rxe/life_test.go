@@ -287,7 +287,7 @@ func TestFailureWhileMoved(t *testing.T) {
 		must(t, p.Modify(&tt.to, tt.mask))
 		<-told
 		if p.State() != tt.want || moves != map[qp.State]int{qp.Err: 2, qp.Reset: 1}[tt.want] {
-			t.Errorf("mask %#x, to %v: state %v, %d moves", tt.mask, tt.to.State, p.State(), moves)
+			t.Errorf("mask %v, to %v: state %v, %d moves", tt.mask, tt.to.State, p.State(), moves)
 		}
 	}
 }

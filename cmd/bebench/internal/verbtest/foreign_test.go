@@ -108,7 +108,6 @@ func TestForeignDuration(t *testing.T) {
 
 // TestForeignDifferentOptions has ends with options that perftest does not compare.
 func TestForeignDifferentOptions(t *testing.T) {
-	const limit = 400 * time.Millisecond
 	for _, tt := range []struct {
 		desc     string
 		op       Op
@@ -131,6 +130,10 @@ func TestForeignDifferentOptions(t *testing.T) {
 			}
 			client := server
 			tt.change(&client)
+			limit := 400 * time.Millisecond
+			if tt.atServer != "" { // on a busy machine the peer's next step may take longer
+				limit = 3 * time.Second
+			}
 			start := time.Now()
 			_, err, serverErr := foreignEnds(t, context.Background(), limit, &server, &client)
 			if err == nil && serverErr == nil {
