@@ -114,6 +114,7 @@ func steadyLoad(t *testing.T, from string) {
 			*slot = b
 			if from == "control" && i%100_000 == 0 {
 				p.Trim(0)
+				free(t, p, must(t)(p.Alloc(2*blockSize))) // is mapped anew
 			}
 		}
 	}
