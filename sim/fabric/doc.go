@@ -1,0 +1,34 @@
+// Package fabric is a network in virtual time: hosts with a NIC each (package nic,
+// the same state machine as in the simulator of real time), links with rate and
+// delay, and store-and-forward switches with a finite shared buffer, ECN marking
+// and priority flow control. One [Fabric] is one simulation on a [des.Kernel], in
+// one goroutine: the same configuration and calls give the same run, to the byte of
+// its trace.
+//
+//	f, err := fabric.Single(fabric.Config{Seed: 1}, 2, fabric.Link{Gbps: 100, Delay: des.Microsecond})
+//	region, err := f.Host(0).Register(buf, mr.LocalWrite)
+//	done := f.Host(0).NewCQ(64, func() { ... })
+//	q, err := f.Host(0).NewQP(done, done, caps) // a qp.QP
+//	...
+//	err = f.Kernel().Run(des.Millisecond)
+//
+// Queue pairs are qp.QP, so that whatever drives a device can drive these: package
+// cluster runs the engines of ByteExpress on them.
+//
+// # Model
+//
+// A frame is a packet with its headers: transport, UDP, IPv4, Ethernet. A link
+// sends one at a time at its rate; it arrives whole after the link's delay. A port
+// has two strictly ordered classes, control (acknowledgements, congestion
+// notifications) and data. The NIC takes its queue pairs in turn, one packet each,
+// when the wire is free: at most one frame waits ahead of it. READ responses and
+// acknowledgements do not wait for a turn.
+//
+// A switch charges a frame to the port that it came in by and to the egress queue
+// until its last bit has left. With PFC, a port whose share of the buffer is used
+// up makes its peer pause the data class; what still arrives has headroom. Without
+// it, frames that find no room are dropped, and NICs go back to the lost packet.
+//
+// A payload is not copied until its frame arrives, and not at all with
+// Config.SkipWrites.
+package fabric

@@ -1,0 +1,95 @@
+package fabric
+
+import (
+	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/nic"
+)
+
+// Bytes of a frame around the transport header and the payload.
+const (
+	lowerBytes = 18 + 20 + 8 + 4 // Ethernet with its checksum, IPv4, UDP, invariant checksum
+	gapBytes   = 20              // preamble and inter-frame gap: on the wire, in no buffer
+	pauseBytes = 64              // a PFC frame (IEEE 802.1Qbb)
+	cellBytes  = 208             // buffers are used in cells of that size (Broadcom Trident+)
+)
+
+// class is a traffic class; lower ones go first.
+type class uint8
+
+const (
+	control class = iota
+	data
+	classes
+)
+
+type frameKind uint8
+
+const (
+	packetFrame frameKind = iota
+	pauseFrame
+)
+
+// frame is what a link carries.
+type frame struct {
+	next   *frame
+	at     des.Time // when it may be sent, or arrives
+	pkt    nic.Packet
+	flow   *flow // of the packet's sender
+	in     *port // by which it came into the switch that has it
+	size   int   // bytes in a buffer
+	kind   frameKind
+	class  class
+	marked bool // congestion experienced
+	off    bool // pauseFrame: stop, else go on
+}
+
+// cells is what the frame takes of a switch's buffer, in bytes.
+func (fr *frame) cells() int { return (fr.size + cellBytes - 1) / cellBytes * cellBytes }
+
+// fifo is a queue of frames.
+type fifo struct {
+	head, tail *frame
+	n, bytes   int
+}
+
+func (q *fifo) push(fr *frame) {
+	fr.next = nil
+	if q.tail == nil {
+		q.head = fr
+	} else {
+		q.tail.next = fr
+	}
+	q.tail = fr
+	q.n++
+	q.bytes += fr.size
+}
+
+// pop takes the first frame, nil if there is none.
+func (q *fifo) pop() *frame {
+	fr := q.head
+	if fr == nil {
+		return nil
+	}
+	if q.head = fr.next; q.head == nil {
+		q.tail = nil
+	}
+	q.n--
+	q.bytes -= fr.size
+	return fr
+}
+
+// newFrame takes a frame from the pool.
+func (f *Fabric) newFrame() *frame {
+	fr := f.free
+	if fr == nil {
+		return new(frame)
+	}
+	f.free = fr.next
+	return fr
+}
+
+// drop gives a frame back to the pool.
+func (f *Fabric) recycle(fr *frame) {
+	*fr = frame{next: f.free}
+	f.free = fr
+}

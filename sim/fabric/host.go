@@ -1,0 +1,182 @@
+package fabric
+
+import (
+	"math/rand/v2"
+
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/sim"
+	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/nic"
+	"github.com/byteexpress/byteexpress/verbs"
+)
+
+// flow is the way from a queue pair to its peer: the NIC's route.
+type flow struct {
+	src, dst *Host
+	hash     uint64
+}
+
+// Host is a machine with one NIC of one port. Its methods belong to the goroutine
+// that runs the kernel.
+type Host struct {
+	f     *Fabric
+	id    int
+	gid   verbs.GID
+	nic   *nic.NIC
+	port  *port
+	pd    nic.PD
+	ready []*nic.QP // have packets to send; in turn
+	first int       // of ready
+	bells []*nic.QP // doorbells on their way to the NIC, oldest first
+	armed des.Time  // when the NIC runs by itself
+}
+
+func newHost(f *Fabric, id int) *Host {
+	h := &Host{f: f, id: id, armed: des.Never, gid: verbs.GID{10: 0xff, 11: 0xff, 12: 10, 13: byte(id >> 16), 14: byte(id >> 8), 15: byte(id)}}
+	keys := des.NewStream(f.cfg.Seed, streamNIC, uint64(id), 0)
+	h.nic = nic.New(nic.Config{
+		Attr: sim.DefaultAttr(), Segment: true, Rand: rand.New(&keys), Offer: h.offer, SkipWrites: f.cfg.SkipWrites,
+		Ports: []nic.Port{{
+			PortAttr: verbs.PortAttr{State: verbs.PortActive, LinkLayer: verbs.LinkEthernet, MaxMTU: qp.MTU4096, ActiveMTU: f.cfg.NIC.MTU, MaxMessage: qp.MaxMessage, GIDs: 1, PKeys: 1},
+			GIDs:     []nic.GID{{GIDEntry: verbs.GIDEntry{GID: h.gid, Type: verbs.GIDRoCEv2}}},
+		}},
+	}, h)
+	return h
+}
+
+// ID is the host's number on the fabric, from 0.
+func (h *Host) ID() int { return h.id }
+
+// GID is the host's address.
+func (h *Host) GID() verbs.GID { return h.gid }
+
+// Stats counts what the NIC did.
+func (h *Host) Stats() nic.Stats { return h.nic.Stats() }
+
+// PortStats counts what the host's port did.
+func (h *Host) PortStats() PortStats { return h.port.stats }
+
+// Downlink counts what the switch's port to the host did: its queue is the one that
+// grows when many send to the host.
+func (h *Host) Downlink() PortStats { return h.port.peer.stats }
+
+// Route is part of nic.Fabric.
+func (h *Host) Route(_ *nic.NIC, _ verbs.GIDEntry, av *qp.AV) (nic.Route, error) {
+	h.f.flows++
+	fl := &flow{src: h, hash: hash(uint64(h.id)<<32 ^ h.f.flows)}
+	if g := av.DGID; g[10] == 0xff && g[11] == 0xff && g[12] == 10 {
+		if id := int(g[13])<<16 | int(g[14])<<8 | int(g[15]); id < len(h.f.hosts) {
+			fl.dst = h.f.hosts[id]
+		}
+	}
+	return fl, nil
+}
+
+// Processed is part of nic.Fabric: a network does not know.
+func (h *Host) Processed(nic.Route, nic.Ticket) bool { return true }
+
+// Ring is part of nic.Fabric. The hosts of a fabric are run by one goroutine, so
+// nobody reads memory while its owner waits.
+func (h *Host) Ring(_ *nic.NIC, q *nic.QP) { q.NIC().Ring(q) }
+
+// Send is part of nic.Fabric: it makes the frame of a packet.
+func (h *Host) Send(_ *nic.NIC, p *nic.Packet) nic.Ticket {
+	fl := p.Route.(*flow)
+	if fl.dst == nil {
+		return 0 // nobody has that address
+	}
+	fr := h.f.newFrame()
+	fr.pkt, fr.flow, fr.kind, fr.class = *p, fl, packetFrame, data
+	if p.Op.IsAck() {
+		fr.class = control
+	}
+	fr.size = lowerBytes + p.Op.HeaderBytes() + p.Payload.Len()
+	h.f.injected++
+	h.port.queue[fr.class].push(fr)
+	h.port.start()
+	return 0
+}
+
+// offer takes a queue pair that has packets to send. It is called within run.
+func (h *Host) offer(q *nic.QP) {
+	h.ready = append(h.ready, q)
+}
+
+// pull has the NIC send the next packets, as the wire is free.
+func (h *Host) pull() {
+	q := &h.port.queue[data]
+	for q.head == nil && h.first < len(h.ready) {
+		next := h.ready[h.first]
+		h.ready[h.first] = nil
+		if h.first++; h.first == len(h.ready) {
+			h.ready, h.first = h.ready[:0], 0
+		} else if h.first > 64 && h.first > len(h.ready)/2 {
+			h.ready, h.first = h.ready[:copy(h.ready, h.ready[h.first:])], 0
+		}
+		if h.nic.Transmit(h.f.k.Now().Duration(), next, h.f.cfg.NIC.Quantum) {
+			h.ready = append(h.ready, next)
+		}
+	}
+	h.arm()
+}
+
+// receive takes a frame that arrived.
+func (h *Host) receive(fr *frame) {
+	h.f.trace(h.port, "rx", fr)
+	h.f.delivered++
+	h.nic.Deliver(h.f.k.Now().Duration(), &fr.pkt)
+	h.f.recycle(fr)
+	h.run()
+}
+
+// run lets the NIC do what it has to do.
+func (h *Host) run() {
+	if h.nic.Run(h.f.k.Now().Duration()) {
+		h.f.k.At(h.f.k.Now(), h.f.runKind, int32(h.id), 0)
+	}
+	h.arm()
+	h.port.start()
+}
+
+// arm sees to it that the NIC runs at its deadline.
+func (h *Host) arm() {
+	if d, ok := h.nic.Deadline(); ok && des.Of(d) < h.armed {
+		h.armed = des.Of(d)
+		h.f.k.At(h.armed, h.f.runKind, int32(h.id), 0)
+	}
+}
+
+// wake is a run that was planned.
+func (h *Host) wake() {
+	h.armed = des.Never
+	h.run()
+}
+
+// doorbell tells the NIC of posted requests, after the time that this takes.
+func (h *Host) doorbell(q *nic.QP) {
+	h.bells = append(h.bells, q)
+	h.f.k.At(h.f.k.Now()+h.f.cfg.NIC.TxLatency, h.f.bellKind, int32(h.id), 0)
+}
+
+func (h *Host) rung() {
+	q := h.bells[0]
+	h.bells = h.bells[:copy(h.bells, h.bells[1:])]
+	h.nic.Ring(q)
+	h.run()
+}
+
+// SetDown cuts the host's link, both ways, or mends it. What is on the wire is lost.
+func (h *Host) SetDown(down bool) {
+	h.port.setDown(down)
+	h.port.peer.setDown(down)
+	if !down {
+		h.port.start()
+		h.port.peer.start()
+	}
+}
+
+// SetLoss changes the share of frames that the host's link loses, both ways.
+func (h *Host) SetLoss(p float64) {
+	h.port.cfg.Loss = p
+	h.port.peer.cfg.Loss = p
+}

@@ -1,0 +1,212 @@
+package fabric
+
+import "github.com/byteexpress/byteexpress/sim/des"
+
+// PortStats counts what one port did, in its egress direction but where said.
+type PortStats struct {
+	Frames, Bytes  uint64 // sent, without preamble and gap
+	PeakQueueBytes int    // of the data class
+	Drops          uint64 // frames that found no room in the egress queue or the buffer
+	Lost           uint64 // on the wire
+	Marked         uint64 // ECN
+	PausesSent     uint64 // XOFF, to the peer
+	PausesReceived uint64
+	Paused         des.Time // the data class may not send; a pause that lasts is not in it
+}
+
+// port is one end of a link: an egress queue with its wire to the peer, and the
+// account of what came in.
+type port struct {
+	f      *Fabric
+	id     int32
+	sw     *Switch // nil: a host's
+	host   *Host
+	peer   *port
+	cfg    Link
+	psByte des.Time // a byte takes
+	delay  des.Time // from the last bit on the wire until the peer has the frame
+	random des.Stream
+
+	// Egress.
+	queue    [classes]fifo
+	pause    *frame // goes out before everything
+	paused   bool   // the data class
+	since    des.Time
+	tx       *frame
+	starting bool
+	kickAt   des.Time // when it looks again by itself
+	wire     fifo
+	down     bool
+	gen      int32 // of the wire: moves on when what is on it is lost
+
+	// Ingress of a switch with PFC.
+	ingress  int // bytes of the buffer
+	over     int // bytes of the headroom
+	headroom int
+	shift    int  // of the dynamic threshold
+	xoff     bool // the peer was told to pause
+
+	stats PortStats
+}
+
+// start begins to send the next frame, if the wire is free and one may go.
+func (p *port) start() {
+	if p.tx != nil || p.starting {
+		return
+	}
+	p.starting = true
+	p.tx = p.take()
+	p.starting = false
+	if p.tx != nil {
+		k := p.f.k
+		k.At(k.Now()+des.Time(p.tx.size+gapBytes)*p.psByte, p.f.sentKind, p.id, 0)
+	}
+}
+
+// take gives the next frame to send, nil if there is none now.
+func (p *port) take() *frame {
+	if fr := p.pause; fr != nil {
+		p.pause = nil
+		if fr.off {
+			p.stats.PausesSent++
+		}
+		return fr
+	}
+	now, wake := p.f.k.Now(), des.Never
+	for c := range classes {
+		q := &p.queue[c]
+		if c == data && p.paused {
+			break
+		}
+		if c == data && q.head == nil && p.host != nil {
+			p.host.pull()
+		}
+		if q.head == nil {
+			continue
+		}
+		if q.head.at <= now {
+			if c == data && p.sw != nil {
+				p.mark(q)
+			}
+			return q.pop()
+		}
+		wake = min(wake, q.head.at)
+	}
+	if wake < p.kickAt {
+		p.kickAt = wake
+		p.f.k.At(wake, p.f.kickKind, p.id, 0)
+	}
+	return nil
+}
+
+// mark decides about the ECN mark of the frame that leaves the queue.
+func (p *port) mark(q *fifo) {
+	e := &p.f.cfg.Switch.ECN
+	fr := q.head
+	if e.KmaxBytes == 0 || q.bytes <= e.KminBytes || fr.marked {
+		return
+	}
+	if q.bytes <= e.KmaxBytes {
+		share := float64(q.bytes-e.KminBytes) / float64(e.KmaxBytes-e.KminBytes)
+		if !p.random.Chance(float64(e.Pmax * share)) {
+			return
+		}
+	}
+	fr.marked = true
+	p.stats.Marked++
+}
+
+// kick looks again.
+func (p *port) kick() {
+	p.kickAt = des.Never
+	p.start()
+}
+
+// sent runs when the last bit of a frame is on the wire.
+func (p *port) sent() {
+	fr := p.tx
+	p.tx = nil
+	p.stats.Frames++
+	p.stats.Bytes += uint64(fr.size)
+	if p.sw != nil && fr.kind != pauseFrame {
+		p.sw.release(fr)
+	}
+	if p.down || p.random.Chance(p.cfg.Loss) {
+		p.lose(fr)
+	} else {
+		fr.at = p.f.k.Now() + p.delay
+		if p.wire.head == nil {
+			p.f.k.At(fr.at, p.f.arriveKind, p.id, p.gen)
+		}
+		p.wire.push(fr)
+	}
+	p.start()
+}
+
+func (p *port) lose(fr *frame) {
+	p.stats.Lost++
+	if fr.kind == packetFrame {
+		p.f.lost++
+	}
+	p.f.trace(p, "lost", fr)
+	p.f.recycle(fr)
+}
+
+// arrive takes the first frame off the wire.
+func (p *port) arrive(gen int32) {
+	if gen != p.gen {
+		return
+	}
+	fr := p.wire.pop()
+	if h := p.wire.head; h != nil {
+		p.f.k.At(h.at, p.f.arriveKind, p.id, p.gen)
+	}
+	to := p.peer
+	switch {
+	case fr.kind == pauseFrame:
+		p.f.trace(to, pauseName(fr), fr)
+		to.setPaused(fr.off)
+		p.f.recycle(fr)
+	case to.sw != nil:
+		to.sw.forward(to, fr)
+	default:
+		to.host.receive(fr)
+	}
+}
+
+func pauseName(fr *frame) string {
+	if fr.off {
+		return "xoff"
+	}
+	return "xon"
+}
+
+// setPaused obeys the peer.
+func (p *port) setPaused(off bool) {
+	now := p.f.k.Now()
+	if off {
+		p.stats.PausesReceived++
+	}
+	switch {
+	case off && !p.paused:
+		p.paused, p.since = true, now
+	case !off && p.paused:
+		p.paused = false
+		p.stats.Paused += now - p.since
+		p.start()
+	}
+}
+
+// setDown cuts or mends one direction.
+func (p *port) setDown(down bool) {
+	if p.down == down {
+		return
+	}
+	p.down = down
+	p.gen++
+	for fr := p.wire.pop(); fr != nil; fr = p.wire.pop() {
+		p.lose(fr)
+	}
+	p.setPaused(false) // a link that comes up knows of no pause
+	p.xoff = false
+}

@@ -1,0 +1,218 @@
+package fabric
+
+import (
+	"math/bits"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/sim/des"
+)
+
+// AddHost adds a host. It needs one link.
+func (f *Fabric) AddHost() *Host {
+	h := newHost(f, len(f.hosts))
+	f.hosts = append(f.hosts, h)
+	return h
+}
+
+// AddSwitch adds a switch.
+func (f *Fabric) AddSwitch() *Switch {
+	salt := des.NewStream(f.cfg.Seed, streamSwitch, uint64(len(f.switches)), 0)
+	s := &Switch{f: f, id: len(f.switches), salt: salt.Uint64()}
+	f.switches = append(f.switches, s)
+	return s
+}
+
+func (f *Fabric) newPort(l Link, s *Switch, h *Host) *port {
+	p := &port{f: f, id: int32(len(f.ports)), sw: s, host: h, cfg: l, psByte: des.Time(8000 / l.Gbps), kickAt: des.Never}
+	p.random = des.NewStream(f.cfg.Seed, streamPort, uint64(p.id), 0)
+	f.ports = append(f.ports, p)
+	if s != nil {
+		s.ports = append(s.ports, p)
+	}
+	return p
+}
+
+func (l *Link) check() error {
+	switch {
+	case l.Gbps < 1 || l.Gbps > 8000:
+		return errors.Errorf("link: %d Gb/s, want 1 to 8000", l.Gbps)
+	case l.Delay < 0:
+		return errors.Errorf("link: a delay of %d ps, want 0 or more", l.Delay)
+	}
+	return nil
+}
+
+// join makes the two ports of a link.
+func join(a, b *port) {
+	a.peer, b.peer = b, a
+	for _, p := range []*port{a, b} {
+		p.delay = p.cfg.Delay
+		if p.peer.host != nil {
+			p.delay += p.f.cfg.NIC.RxLatency
+		}
+	}
+}
+
+// LinkHost joins a host, which must have no link yet, to a switch.
+func (f *Fabric) LinkHost(h *Host, s *Switch, l Link) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	if h.port != nil {
+		return errors.Errorf("link: host %d has a link", h.id)
+	}
+	h.port = f.newPort(l, nil, h)
+	join(h.port, f.newPort(l, s, nil))
+	return nil
+}
+
+// LinkHosts joins two hosts directly.
+func (f *Fabric) LinkHosts(a, b *Host, l Link) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	if a == b || a.port != nil || b.port != nil {
+		return errors.Errorf("link: host %d or %d has a link", a.id, b.id)
+	}
+	a.port, b.port = f.newPort(l, nil, a), f.newPort(l, nil, b)
+	join(a.port, b.port)
+	return nil
+}
+
+// LinkSwitches joins two switches.
+func (f *Fabric) LinkSwitches(a, b *Switch, l Link) error {
+	if err := l.check(); err != nil {
+		return err
+	}
+	if a == b {
+		return errors.Errorf("link: switch %d to itself", a.id)
+	}
+	join(f.newPort(l, a, nil), f.newPort(l, b, nil))
+	return nil
+}
+
+// hostShift is the share of free buffer that the slowest ports of a switch may
+// take, as a power of two: an eighth. Each doubling of the rate doubles it.
+const hostShift = 3
+
+// reactionBytes is what may still arrive while the peer's NIC or switch reacts to a
+// pause.
+const reactionBytes = 4096
+
+// Build finds the ways and shares out the buffers. It is called once, after all
+// links were made. Errors name a host without a link, or a buffer that its headroom
+// does not leave anything of.
+func (f *Fabric) Build() error {
+	for _, h := range f.hosts {
+		if h.port == nil {
+			return errors.Errorf("build: host %d has no link", h.id)
+		}
+	}
+	for _, s := range f.switches {
+		s.pool = f.cfg.Switch.BufferBytes
+		slowest := des.Time(0)
+		for _, p := range s.ports {
+			slowest = max(slowest, p.psByte)
+		}
+		for _, p := range s.ports {
+			p.shift = max(hostShift-bits.Len64(uint64(slowest/p.psByte))+1, 0)
+			if f.cfg.Switch.PFC {
+				p.headroom = int((p.delay+p.peer.delay)/p.psByte) + 2*(f.maxFrame+gapBytes) + reactionBytes
+				p.headroom = (p.headroom + cellBytes) * 5 / 4 // whole cells for frames of any size
+				s.pool -= p.headroom
+			}
+		}
+		if s.pool <= f.maxFrame {
+			return errors.Errorf("build: switch %d: %d bytes of buffer, and %d of them are headroom: give it more", s.id, f.cfg.Switch.BufferBytes, f.cfg.Switch.BufferBytes-s.pool)
+		}
+	}
+	f.findWays()
+	return nil
+}
+
+// findWays gives every switch its next hops to every host: the ports to whatever is
+// nearer to it by links.
+func (f *Fabric) findWays() {
+	far := len(f.switches) + 1
+	hops := make([]int, len(f.switches))
+	for _, s := range f.switches {
+		s.routes = make([][]*port, len(f.hosts))
+	}
+	for _, h := range f.hosts {
+		for i := range hops {
+			hops[i] = far
+		}
+		at := h.port.peer.sw
+		if at == nil {
+			continue
+		}
+		hops[at.id] = 0
+		at.routes[h.id] = []*port{h.port.peer}
+		for queue := []*Switch{at}; len(queue) > 0; queue = queue[1:] {
+			near := queue[0]
+			for _, p := range near.ports {
+				s := p.peer.sw
+				if s == nil {
+					continue
+				}
+				if hops[s.id] == far {
+					hops[s.id] = hops[near.id] + 1
+					queue = append(queue, s)
+				}
+				if hops[s.id] == hops[near.id]+1 {
+					s.routes[h.id] = append(s.routes[h.id], p.peer)
+				}
+			}
+		}
+	}
+}
+
+// Single makes a fabric of hosts around one switch.
+func Single(cfg Config, hosts int, l Link) (*Fabric, error) {
+	f := New(cfg)
+	s := f.AddSwitch()
+	for range hosts {
+		if err := f.LinkHost(f.AddHost(), s, l); err != nil {
+			return nil, err
+		}
+	}
+	return f, f.Build()
+}
+
+// Pair makes a fabric of two hosts joined directly.
+func Pair(cfg Config, l Link) (*Fabric, error) {
+	f := New(cfg)
+	if err := f.LinkHosts(f.AddHost(), f.AddHost(), l); err != nil {
+		return nil, err
+	}
+	return f, f.Build()
+}
+
+// LeafSpine makes a fabric of leaf switches with so many hosts each (the last may
+// have fewer), every leaf joined to every spine.
+func LeafSpine(cfg Config, hosts, perLeaf, spines int, host, up Link) (*Fabric, error) {
+	if perLeaf < 1 || spines < 1 {
+		return nil, errors.Errorf("leaf-spine: %d hosts a leaf and %d spines, want 1 or more", perLeaf, spines)
+	}
+	f := New(cfg)
+	var tops []*Switch
+	for range spines {
+		tops = append(tops, f.AddSwitch())
+	}
+	var leaf *Switch
+	for i := range hosts {
+		if i%perLeaf == 0 {
+			leaf = f.AddSwitch()
+			for _, t := range tops {
+				if err := f.LinkSwitches(leaf, t, up); err != nil {
+					return nil, err
+				}
+			}
+		}
+		if err := f.LinkHost(f.AddHost(), leaf, host); err != nil {
+			return nil, err
+		}
+	}
+	return f, f.Build()
+}
