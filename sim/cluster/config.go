@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/sim/des"
+)
+
+// recvBit marks the IDs of receives; below it is the engine's number on its node.
+const recvBit = 1 << 63
+
+// Config says how every node works. The zero value takes every default, which are
+// those of be.Config where not said otherwise.
+type Config struct {
+	SendDepth   int    // requests in an engine's chain; 0: 32
+	RecvDepth   int    // receives of an engine; 0: 64
+	EagerBytes  int    // messages up to here are sent whole; 0: 8 KiB
+	Fragment    int    // bytes a WRITE; 0: 64 KiB
+	Window      int    // bytes of fragments posted and not completed, of one engine; 0: 256 KiB
+	MaxMessage  int    // bytes; 0: 64 MiB
+	Backlog     int    // messages of a socket that were not taken; 0: 128
+	MaxSockets  int    // of an engine and side; 0: 65536
+	QuotaBytes  int    // of large messages that a node receives; 0: 1 GiB
+	MTU         qp.MTU // path MTU; 0: the port's, 4096
+	MemoryBytes int    // registered memory of a node; 0: 1 GiB
+
+	// Keepalive and PeerTimeout are as in be.Config, but 0 is never, so that a run
+	// can come to rest. Linger and DrainTimeout: 0 is 2 s.
+	Keepalive, PeerTimeout, Linger, DrainTimeout time.Duration
+
+	// AckTimeout, RetryCount and RNRTimer of queue pairs; 0: the default of package qp.
+	AckTimeout qp.AckTimeout
+	RetryCount uint8
+	RNRTimer   qp.RNRTimer
+
+	// StepDelay is the time from the first completion, or call of the application,
+	// until the node acts on it; 0: 500 ns.
+	StepDelay des.Time
+}
+
+func (c *Config) setDefaults() {
+	for _, f := range []struct {
+		v   *int
+		def int
+	}{
+		{&c.SendDepth, 32}, {&c.RecvDepth, 64}, {&c.EagerBytes, 8 << 10}, {&c.Fragment, 64 << 10}, {&c.Window, 256 << 10},
+		{&c.MaxMessage, 64 << 20}, {&c.Backlog, 128}, {&c.MaxSockets, 1 << 16}, {&c.QuotaBytes, 1 << 30}, {&c.MemoryBytes, 1 << 30},
+	} {
+		*f.v = cmp.Or(*f.v, f.def)
+	}
+	c.MTU = cmp.Or(c.MTU, qp.MTU4096)
+	c.Linger = cmp.Or(c.Linger, 2*time.Second)
+	c.DrainTimeout = cmp.Or(c.DrainTimeout, 2*time.Second)
+	c.StepDelay = cmp.Or(c.StepDelay, 500*des.Nanosecond)
+}
+
+// engine is the configuration of engine number i of a node.
+func (c *Config) engine(i int, initiator bool) core.Config {
+	return core.Config{
+		SendDepth: c.SendDepth, RecvDepth: c.RecvDepth, PeerDepth: c.RecvDepth, EagerLimit: c.EagerBytes, Fragment: c.Fragment, Window: c.Window,
+		MaxMessage: uint64(c.MaxMessage), Backlog: c.Backlog, PeerBacklog: c.Backlog, MaxSockets: c.MaxSockets, Initiator: initiator,
+		IDBase: uint64(i) << 32, RecvBit: recvBit,
+		Keepalive: c.Keepalive, PeerTimeout: c.PeerTimeout, DrainTimeout: c.DrainTimeout, Linger: c.Linger,
+	}
+}

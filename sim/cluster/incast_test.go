@@ -1,0 +1,165 @@
+package cluster
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"runtime"
+	"testing"
+
+	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/fabric"
+)
+
+const (
+	senders     = 16
+	messageSize = 1 << 20
+	egressBytes = 2 << 20
+	maxGoodput  = 4096. / (4096 + 82) // of a link, at a path MTU of 4096: the rest is headers and gaps
+)
+
+// incast is what came of many senders to one receiver.
+type incast struct {
+	goodput float64 // share of the receiver's link, of the payload that arrived
+	jain    float64 // fairness among the sockets
+	down    fabric.PortStats
+	stats   core.Stats
+	events  uint64
+}
+
+// runIncast has n senders keep two messages queued each, for the given time, over a
+// switch whose egress queue holds 2 MiB.
+func runIncast(t testing.TB, n, window int, span des.Time, trace io.Writer) (r incast) {
+	t.Helper()
+	c := star(t, fabric.Config{
+		Seed: 1, SkipWrites: true, Trace: trace, Switch: fabric.SwitchConfig{EgressBytes: egressBytes},
+	}, Config{Window: window}, n+1)
+	sink := c.Node(0)
+	got := make([]float64, n)
+	number := map[*core.Socket]int{}
+	sink.App.Incoming = func(k *core.Socket, _ string) { number[k] = len(number) }
+	var warm, end des.Time
+	sink.App.Message = func(k *core.Socket, b []byte) {
+		if c.Now() >= warm {
+			got[number[k]] += float64(len(b))
+		}
+	}
+	var socks []*core.Socket
+	for i := range n {
+		socks = append(socks, socket(t, c, i+1, 0))
+	}
+	start := c.Now()
+	warm, end = start+span/5, start+span
+	for i, k := range socks {
+		node := c.Node(i + 1)
+		var again func(error)
+		again = func(err error) {
+			if err == nil && c.Now() < end {
+				if err := node.SendBytes(k, messageSize, again); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		again(nil)
+		again(nil)
+	}
+	run(t, c, warm)
+	arrived := sink.Host().Stats().BytesReceived
+	run(t, c, end)
+	arrived = sink.Host().Stats().BytesReceived - arrived
+	sum, squares := 0.0, 0.0
+	for _, b := range got {
+		sum += b
+		squares += float64(b * b)
+	}
+	if squares > 0 {
+		r.jain = sum * sum / (float64(n) * squares)
+	}
+	r.goodput = float64(arrived) * 8 / (float64(end-warm) / float64(des.Second)) / float64(cable.Gbps) / 1e9
+	r.down, r.stats, r.events = sink.Host().Downlink(), c.Stats(), c.f.Kernel().Events()
+	if n := c.f.Counts(); !n.Conserved() {
+		t.Errorf("packets: %+v", n)
+	}
+	t.Logf("%d senders, window %d: peak queue %d bytes, %d drops, goodput %.3f of the link, Jain %.4f, %d credit stalls, %d events",
+		n, window, r.down.PeakQueueBytes, r.down.Drops, r.goodput, r.jain, r.stats.CreditStalls, r.events)
+	return r
+}
+
+// TestIncast is case C15: the windows of all senders bound the queue, the link is
+// used, and nobody starves. Without a window the queue overflows. Credits have
+// nothing to do with either.
+func TestIncast(t *testing.T) {
+	with := runIncast(t, senders, 64<<10, 40*des.Millisecond, nil)
+	if with.down.PeakQueueBytes > senders*64<<10 || with.down.Drops != 0 {
+		t.Errorf("with windows the queue grows to %d bytes and drops %d frames", with.down.PeakQueueBytes, with.down.Drops)
+	}
+	if with.goodput < 0.9 {
+		t.Errorf("goodput is %.3f of the link, want 0.9", with.goodput)
+	}
+	if with.jain < 0.95 {
+		t.Errorf("Jain's fairness is %.3f, want 0.95", with.jain)
+	}
+	without := runIncast(t, senders, 1<<30, 10*des.Millisecond, nil)
+	if without.down.Drops == 0 || without.down.PeakQueueBytes < egressBytes*9/10 {
+		t.Errorf("control without windows: %d bytes and %d drops: the test shows nothing", without.down.PeakQueueBytes, without.down.Drops)
+	}
+	if with.stats.CreditStalls+without.stats.CreditStalls != 0 {
+		t.Errorf("credits ran out %d and %d times", with.stats.CreditStalls, without.stats.CreditStalls)
+	}
+	if with.stats.WindowStalls == 0 || without.stats.WindowStalls != 0 {
+		t.Errorf("the window stopped %d and %d times", with.stats.WindowStalls, without.stats.WindowStalls)
+	}
+}
+
+// TestAlone: one engine fills the link if its window lets it.
+func TestAlone(t *testing.T) {
+	if r := runIncast(t, 1, 2<<20, 20*des.Millisecond, nil); r.goodput < 0.95*maxGoodput {
+		t.Errorf("goodput is %.3f of the link", r.goodput)
+	}
+}
+
+// TestSameRun: the same seed gives the same trace, whatever Go's scheduler has.
+func TestSameRun(t *testing.T) {
+	old := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(old)
+	trace := func(procs int, seed uint64) string {
+		runtime.GOMAXPROCS(procs)
+		h := sha256.New()
+		c := star(t, fabric.Config{Seed: seed, Trace: h, Switch: fabric.SwitchConfig{EgressBytes: 100_000}}, Config{AckTimeout: 6}, 5)
+		for i := 1; i < 5; i++ {
+			c.Node(i).Host().SetLoss(0.001)
+			k := socket(t, c, i, 0)
+			for range 3 {
+				if err := c.Node(i).SendBytes(k, 1<<20, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		run(t, c, des.Never)
+		n := c.f.Counts()
+		if n.Dropped == 0 || n.Lost == 0 || c.Node(0).Stats().Received != 12 {
+			t.Errorf("%+v, %d messages: want drops, losses and 12", n, c.Node(0).Stats().Received)
+		}
+		return hex.EncodeToString(h.Sum(nil))
+	}
+	first := trace(1, 7)
+	for _, procs := range []int{1, 2, 8} {
+		if again := trace(procs, 7); again != first {
+			t.Errorf("with GOMAXPROCS %d the trace is %s, before %s", procs, again, first)
+		}
+	}
+	if trace(1, 8) == first {
+		t.Error("another seed gives the same trace")
+	}
+}
+
+// BenchmarkIncast reports how fast virtual time is: events of one core a second.
+func BenchmarkIncast(b *testing.B) {
+	events := uint64(0)
+	for b.Loop() {
+		events += runIncast(b, senders, 64<<10, 5*des.Millisecond, nil).events
+	}
+	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
+}

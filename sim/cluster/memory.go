@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"math/bits"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/sim/fabric"
+)
+
+const (
+	minClass  = 6       // buffers of 64 bytes
+	slabBytes = 1 << 20 // smaller buffers are cut from slabs of that size
+	access    = mr.LocalWrite | mr.RemoteWrite | mr.RemoteRead
+)
+
+var errMemory = errors.New("the node's registered memory is used up")
+
+// memory is a node's registered memory: buffers in powers of two. It is a
+// core.Memory.
+type memory struct {
+	host  *fabric.Host
+	limit int
+	used  int // bytes of slabs
+	slab  []byte
+	key   mr.Region // of slab
+	free  [64][][]byte
+	live  map[uint64]block
+
+	// Where WRITEs are not copied, all large buffers are the same memory, that of
+	// the cluster.
+	bulk     []byte
+	bulkKey  mr.Region
+	bulkFrom int // bytes; longer buffers are bulk, unless exact
+	bulkLive int
+	exact    bool
+}
+
+// block is where a buffer is.
+type block struct {
+	region mr.Region
+	class  int
+}
+
+func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), minClass) }
+
+// Alloc gives n bytes.
+func (m *memory) Alloc(n int) ([]byte, error) {
+	if m.bulk != nil && n > m.bulkFrom && !m.exact {
+		if n > len(m.bulk) {
+			return nil, errors.Wrapf(errMemory, "%d bytes, at most %d", n, len(m.bulk))
+		}
+		m.bulkLive++
+		return m.bulk[:n], nil
+	}
+	c := classOf(n)
+	if l := m.free[c]; len(l) > 0 {
+		b := l[len(l)-1]
+		m.free[c] = l[:len(l)-1]
+		return b[:n], nil
+	}
+	size := 1 << c
+	if size > len(m.slab) {
+		grow := max(size, slabBytes)
+		if m.used+grow > m.limit {
+			return nil, errors.Wrapf(errMemory, "%d bytes, %d of %d are in use", n, m.used, m.limit)
+		}
+		slab := make([]byte, grow)
+		key, err := m.host.Register(slab, access)
+		if err != nil {
+			return nil, err
+		}
+		m.used += grow
+		m.slab, m.key = slab, key
+	}
+	b := m.slab[:size:size]
+	m.slab = m.slab[size:]
+	m.live[mr.Addr(b)] = block{m.key, c}
+	return b[:n], nil
+}
+
+// Free gives a buffer back.
+func (m *memory) Free(b []byte) {
+	b = b[:1]
+	if m.isBulk(b) {
+		m.bulkLive--
+		return
+	}
+	c := m.live[mr.Addr(b)].class
+	m.free[c] = append(m.free[c], b[:1<<c])
+}
+
+// Region gives the keys of a buffer.
+func (m *memory) Region(b []byte) (mr.Region, error) {
+	b = b[:1]
+	if m.isBulk(b) {
+		return m.bulkKey, nil
+	}
+	k, ok := m.live[mr.Addr(b)]
+	if !ok {
+		return mr.Region{}, errors.Errorf("no buffer of the node begins at %#x", mr.Addr(b))
+	}
+	return k.region, nil
+}
+
+func (m *memory) isBulk(b []byte) bool { return m.bulk != nil && &b[0] == &m.bulk[0] }
+
+// held is how many buffers are not free.
+func (m *memory) held() int {
+	n := len(m.live) + m.bulkLive
+	for _, l := range m.free {
+		n -= len(l)
+	}
+	return n
+}
+
+// quota bounds what a node receives; it is a core.Quota.
+type quota struct{ limit, used int }
+
+// Reserve takes n bytes; one message always passes.
+func (q *quota) Reserve(n int) bool {
+	if q.used > 0 && q.used+n > q.limit {
+		return false
+	}
+	q.used += n
+	return true
+}
+
+// Release gives n bytes back.
+func (q *quota) Release(n int) { q.used -= n }

@@ -1,0 +1,271 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/fabric"
+	"github.com/byteexpress/byteexpress/sim/nic"
+)
+
+// App is what the application of a node wants to hear; what is nil is not told.
+type App struct {
+	// Opened ends an Open.
+	Opened func(k *core.Socket, err error)
+	// Incoming tells of a socket that a peer opened. It is taken.
+	Incoming func(k *core.Socket, service string)
+	// Message brings a message. The bytes are the node's again on return.
+	Message func(k *core.Socket, b []byte)
+	// Closed is the last that is heard of a socket that was open.
+	Closed func(k *core.Socket, err error)
+	// Failed tells that the engine to a peer ended.
+	Failed func(peer int, err error)
+}
+
+// Node drives the engines of one host.
+type Node struct {
+	// App may be set before the cluster runs.
+	App App
+
+	c       *Cluster
+	host    *fabric.Host
+	cq      *nic.CQ
+	mem     *memory
+	quota   quota
+	engines []*engine
+	toPeer  map[int]*engine          // looked up only
+	byCore  map[*core.Engine]*engine // looked up only
+	dirty   []*engine
+	planned bool // a step is to come
+	later   []note
+	first   int // of later
+	polled  [64]cq.Completion
+}
+
+// engine is an engine on its node. It is the core's handler.
+type engine struct {
+	core    *core.Engine
+	n       *Node
+	num     int32
+	peer    int
+	isDirty bool
+	isDown  bool
+	armed   time.Duration // when it is called by itself
+}
+
+// note is something that the application is to be told.
+type note struct {
+	what noteKind
+	sock *core.Socket
+	text string
+	buf  []byte
+	held int // bytes of the quota
+	err  error
+	peer int
+	done func(error)
+}
+
+type noteKind uint8
+
+const (
+	noteOpened noteKind = iota
+	noteIncoming
+	noteMessage
+	noteClosed
+	noteFailed
+	noteDone
+)
+
+func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
+	n := &Node{c: c, host: h, toPeer: map[int]*engine{}, byCore: map[*core.Engine]*engine{}, quota: quota{limit: c.cfg.QuotaBytes}}
+	n.mem = &memory{host: h, limit: c.cfg.MemoryBytes, live: map[uint64]block{}, bulk: bulk, bulkFrom: c.cfg.EagerBytes}
+	if bulk != nil {
+		var err error
+		if n.mem.bulkKey, err = h.Register(bulk, access); err != nil {
+			return nil, err
+		}
+	}
+	n.cq = h.NewCQ(1, n.plan)
+	n.cq.Arm(false)
+	return n, nil
+}
+
+// ID is the node's number.
+func (n *Node) ID() int { return n.host.ID() }
+
+// Host is the machine that the node is on.
+func (n *Node) Host() *fabric.Host { return n.host }
+
+// Held is how many buffers are in use, and how many bytes of the quota.
+func (n *Node) Held() (buffers, quota int) { return n.mem.held(), n.quota.used }
+
+// Stats adds up the counters of the node's engines.
+func (n *Node) Stats() (s core.Stats) {
+	for _, e := range n.engines {
+		t := e.core.Stats()
+		s.Add(&t)
+	}
+	return s
+}
+
+func (n *Node) newEngine(peer int, initiator bool) (*engine, error) {
+	if old := n.toPeer[peer]; old != nil && old.core.Up() {
+		return nil, errors.Errorf("node %d has an engine to node %d", n.ID(), peer)
+	}
+	cfg := &n.c.cfg
+	q, err := n.host.NewQP(n.cq, n.cq, qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 4, RecvSGE: 2})
+	if err != nil {
+		return nil, err
+	}
+	// The queue has room for all that the engines may have posted.
+	if need := (len(n.engines) + 1) * (cfg.SendDepth + cfg.RecvDepth); need > n.cq.Capacity() {
+		if err := n.cq.Resize(2 * need); err != nil {
+			return nil, err
+		}
+	}
+	e := &engine{n: n, num: int32(len(n.engines)), peer: peer, armed: core.Never}
+	n.mem.exact = true
+	e.core, err = core.NewEngine(cfg.engine(int(e.num), initiator), q, n.mem, &n.quota, e)
+	n.mem.exact = false
+	if err != nil {
+		return nil, err
+	}
+	n.engines = append(n.engines, e)
+	n.toPeer[peer] = e
+	n.byCore[e.core] = e
+	return e, nil
+}
+
+// Engine is the newest engine to a peer, nil if there was none.
+func (n *Node) Engine(peer int) *core.Engine {
+	if e := n.toPeer[peer]; e != nil {
+		return e.core
+	}
+	return nil
+}
+
+// plan has a step follow.
+func (n *Node) plan() {
+	if !n.planned {
+		n.planned = true
+		n.c.k.At(n.c.k.Now()+n.c.cfg.StepDelay, n.c.stepKind, int32(n.ID()), 0)
+	}
+}
+
+// touch has an engine flushed in this step or the next.
+func (n *Node) touch(e *engine) {
+	if !e.isDirty {
+		e.isDirty = true
+		n.dirty = append(n.dirty, e)
+	}
+	n.plan()
+}
+
+// step works off all completions, tells the application, and flushes.
+func (n *Node) step() {
+	now := n.c.k.Now().Duration()
+	for {
+		got := n.cq.Poll(n.polled[:])
+		for i := range n.polled[:got] {
+			c := &n.polled[i]
+			e := n.engines[int32(c.ID&^recvBit>>32)]
+			e.core.Complete(now, c)
+			n.touch(e)
+		}
+		if got == 0 {
+			break
+		}
+	}
+	n.tell()
+	for i := 0; i < len(n.dirty); i++ { // telling may touch more
+		e := n.dirty[i]
+		e.isDirty = false
+		if !e.isDown {
+			e.core.Flush(now)
+		}
+		e.arm(now)
+		n.tell()
+	}
+	n.dirty = n.dirty[:0]
+	n.planned = false
+	n.cq.Arm(false)
+	if n.cq.Waiting() {
+		n.plan()
+	}
+}
+
+// arm sees to it that the engine is called at its deadline. An earlier event that
+// is left over costs one look.
+func (e *engine) arm(now time.Duration) {
+	if e.isDown {
+		return
+	}
+	if d := e.core.Deadline(); d < e.armed {
+		e.armed = max(d, now)
+		e.n.c.k.At(des.Of(e.armed), e.n.c.tickKind, int32(e.n.ID()), e.num)
+	}
+}
+
+// tick calls an engine whose deadline may have come.
+func (n *Node) tick(num int32) {
+	e := n.engines[num]
+	e.armed = core.Never
+	if e.isDown {
+		return
+	}
+	now := n.c.k.Now().Duration()
+	if e.core.Deadline() <= now {
+		e.core.Tick(now)
+		n.touch(e)
+		n.tell()
+	} else {
+		e.arm(now)
+	}
+}
+
+// tell calls the application.
+func (n *Node) tell() {
+	for n.first < len(n.later) {
+		l := n.later[n.first]
+		n.later[n.first] = note{}
+		n.first++
+		a := &n.App
+		switch l.what {
+		case noteOpened:
+			if a.Opened != nil {
+				a.Opened(l.sock, l.err)
+			}
+		case noteIncoming:
+			if a.Incoming != nil {
+				a.Incoming(l.sock, l.text)
+			}
+		case noteMessage:
+			if a.Message != nil {
+				a.Message(l.sock, l.buf)
+			}
+			n.mem.Free(l.buf)
+			l.sock.Release(l.held)
+			e := l.sock.Engine()
+			e.Taken(l.sock, 1)
+			if e.Held() > 0 {
+				e.Retry(n.c.k.Now().Duration())
+			}
+		case noteClosed:
+			if a.Closed != nil {
+				a.Closed(l.sock, l.err)
+			}
+		case noteFailed:
+			if a.Failed != nil {
+				a.Failed(l.peer, l.err)
+			}
+		case noteDone:
+			l.done(l.err)
+		}
+	}
+	n.later, n.first = n.later[:0], 0
+}
