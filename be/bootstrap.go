@@ -84,7 +84,7 @@ func (n *Node) hello(listener uint32) hello {
 		Protocol: protocolName, MinVersion: minVersion, MaxVersion: maxVersion, Incarnation: n.id, Listener: listener, Device: n.device,
 		RecvDepth: n.cfg.RecvDepth, Eager: n.cfg.EagerBytes, Fragment: n.cfg.FragmentBytes, MaxMessage: int64(n.cfg.MaxMessage),
 		Backlog: n.cfg.Backlog, MaxSockets: n.cfg.MaxSockets, MaxReads: n.maxReads, TrafficClass: int(n.cfg.TrafficClass),
-		ServiceLevel: int(n.cfg.ServiceLevel), Features: []string{},
+		ServiceLevel: int(n.cfg.ServiceLevel), Features: ownFeatures,
 	}
 }
 
@@ -120,6 +120,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 		SendDepth: n.cfg.SendDepth, RecvDepth: n.cfg.RecvDepth, PeerDepth: b.their.RecvDepth, EagerLimit: a.eager, Fragment: a.fragment,
 		Window: n.cfg.WindowBytes, WindowTarget: n.cfg.WindowTarget, Cap: n.worker.cap, MaxMessage: uint64(a.message), Backlog: n.cfg.Backlog, PeerBacklog: b.their.Backlog, MaxSockets: a.sockets,
 		Initiator: dialer, IDBase: uint64(c.index) << idIndexShift, RecvBit: idRecv, SocketQuota: n.cfg.SocketQuotaBytes,
+		Unordered: b.their.has(&b.own, featureUnordered), HoldTimeout: n.cfg.HoldTimeout,
 		Keepalive: n.cfg.Keepalive, PeerTimeout: n.cfg.PeerTimeout, DrainTimeout: n.cfg.StepTimeout, Linger: n.cfg.Linger,
 	}
 	e, err := core.NewEngine(cfg, b.q, n.mem, n.quota, c)

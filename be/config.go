@@ -84,6 +84,10 @@ type Config struct {
 	TrafficClass uint8         // on RoCE v2: DSCP << 2 | ECN
 	ServiceLevel uint8
 
+	// HoldTimeout is how long a large message of a peer waits for memory, of the quotas
+	// or of PoolBytes, before the peer is told that it is rejected. 0: until there is
+	// some, or the peer gives the message up.
+	HoldTimeout time.Duration
 	StepTimeout time.Duration // of each step of the bootstrap
 	Keepalive   time.Duration // idle time after which a peer is pinged; negative: never
 	PeerTimeout time.Duration // silence after which a peer is given up; negative: never
@@ -140,7 +144,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"GIDIndex", int64(gid), 255}, {"AckTimeout", int64(c.AckTimeout), 31}, {"ServiceLevel", int64(c.ServiceLevel), 7},
 		{"RNRTimer", int64(c.RNRTimer), 31}, {"FlowLabel", int64(c.FlowLabel), 1<<20 - 1},
 		{"RecvQuotaBytes", c.RecvQuotaBytes, math.MaxInt64}, {"SocketQuotaBytes", int64(c.SocketQuotaBytes), math.MaxInt64},
-		{"PoolBytes", c.PoolBytes, math.MaxInt64}, {"WindowTarget", int64(c.WindowTarget), math.MaxInt64},
+		{"PoolBytes", c.PoolBytes, math.MaxInt64}, {"WindowTarget", int64(c.WindowTarget), math.MaxInt64}, {"HoldTimeout", int64(c.HoldTimeout), math.MaxInt64},
 	} {
 		if f.v < 0 || f.v > f.max {
 			return c, &ConfigError{f.name, f.v, fmt.Sprintf("0 to %d", f.max)}

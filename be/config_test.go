@@ -38,6 +38,7 @@ func TestConfigRefused(t *testing.T) {
 		"at least FragmentBytes":  {WindowBytes: 1000},
 		"NodeWindowBytes is 1000": {NodeWindowBytes: 1000},
 		"WindowTarget is -1":      {WindowTarget: -1},
+		"HoldTimeout is -1":       {HoldTimeout: -1},
 		"WindowBytes is 16777216": {WindowBytes: 1 << 24, FragmentBytes: 1 << 25},
 	} {
 		dev, err := sim.NewFabric(sim.Config{}).NewDevice("a", sim.DeviceConfig{})

@@ -23,6 +23,20 @@ const (
 // at the same time, share it. service is at most 200 bytes and means what the
 // two applications want it to mean.
 func (n *Node) Dial(ctx context.Context, addr, service string) (*Socket, error) {
+	return n.DialWith(ctx, addr, service, SocketOptions{})
+}
+
+// SocketOptions say what kind of socket a dial makes. The zero value is that of
+// Dial.
+type SocketOptions struct {
+	// Unordered has messages, both ways, delivered as they are whole, each still once:
+	// an answer does not wait behind a longer one, or one for which there is no memory
+	// yet. ErrUnsupported if the peer does not know such sockets.
+	Unordered bool
+}
+
+// DialWith is Dial for a socket of another kind.
+func (n *Node) DialWith(ctx context.Context, addr, service string, o SocketOptions) (*Socket, error) {
 	if len(service) > maxService {
 		return nil, fmt.Errorf("be: service name of %d bytes, at most %d", len(service), maxService)
 	}
@@ -31,7 +45,7 @@ func (n *Node) Dial(ctx context.Context, addr, service string) (*Socket, error) 
 		if err != nil {
 			return nil, err
 		}
-		s, err := r.conn.open(ctx, r.listener, service)
+		s, err := r.conn.open(ctx, r.listener, service, o)
 		if err == nil {
 			return s, nil
 		}
@@ -199,10 +213,14 @@ func (b *bootstrap) greet() error {
 }
 
 // open makes a socket on a connection's engine.
-func (c *conn) open(ctx context.Context, listener uint32, service string) (*Socket, error) {
+func (c *conn) open(ctx context.Context, listener uint32, service string, o SocketOptions) (*Socket, error) {
 	s := newSocket(c, service)
 	ok := c.w.submit(&command{kind: cmdCall, call: func() {
-		cs, err := c.e.Open(listener, service, s)
+		open := c.e.Open
+		if o.Unordered {
+			open = c.e.OpenUnordered
+		}
+		cs, err := open(listener, service, s)
 		s.core = cs
 		if err != nil {
 			s.end(c.peerError(err))

@@ -27,6 +27,8 @@ var (
 	ErrRefused = core.ErrRefused
 	// ErrRejected says that the peer did not take a message.
 	ErrRejected = core.ErrRejected
+	// ErrUnsupported says that the peer does not know what was asked for.
+	ErrUnsupported = core.ErrUnsupported
 	// ErrVersion says that the peer speaks no version of the protocol that we do.
 	ErrVersion = errors.New("no common protocol version")
 	// ErrIncarnation says that something names another incarnation of a node than

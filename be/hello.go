@@ -88,7 +88,17 @@ type hello struct {
 	MaxReads     int       `json:"max_reads"`
 	TrafficClass int       `json:"traffic_class"`
 	ServiceLevel int       `json:"service_level"`
-	Features     []string  `json:"features"`
+	Features     []string  `json:"features"` // what the sender knows beyond the version; others are ignored
+}
+
+// The features. What belongs to one is used only if both hellos have it.
+const featureUnordered = "unordered" // OPEN with wire.FlagUnordered
+
+var ownFeatures = []string{featureUnordered}
+
+// has reports whether both sides know a feature.
+func (h *hello) has(own *hello, feature string) bool {
+	return slices.Contains(h.Features, feature) && slices.Contains(own.Features, feature)
 }
 
 // ready ends the bootstrap: the sender's queue pair is up, or it says why not.

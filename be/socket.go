@@ -11,7 +11,7 @@ import (
 )
 
 // Socket is one logical connection to a peer. Messages arrive whole, once, and
-// in the order of sending. Its methods may be called from any goroutine.
+// in the order of sending (see SocketOptions for one without that order). Its methods may be called from any goroutine.
 type Socket struct {
 	conn    *conn
 	core    *core.Socket // set once, before opened is closed
@@ -52,6 +52,9 @@ func (s *Socket) LocalAddr() net.Addr { return s.conn.line.LocalAddr() }
 
 // RemoteAddr is the peer's end of the bootstrap connection.
 func (s *Socket) RemoteAddr() net.Addr { return s.conn.line.RemoteAddr() }
+
+// Unordered reports whether the dialing side asked for a socket without order.
+func (s *Socket) Unordered() bool { return s.core.Unordered() }
 
 // MaxMessage is the longest message that this socket carries, in bytes.
 func (s *Socket) MaxMessage() int { return s.conn.limit }

@@ -20,12 +20,14 @@ type Config struct {
 	PeerBacklog int    // the same of the peer
 	MaxSockets  int    // sockets at a time, of each side
 	Initiator   bool   // we dialed: our sockets have odd numbers
+	Unordered   bool   // both sides know unordered sockets
 	IDBase      uint64 // ORed into the ID of each request; the low 32 bits must be 0
 	RecvBit     uint64 // set in the ID of receives
 
 	WindowTarget time.Duration // of queueing, to which the window adapts; 0: it is static
 	Cap          *Cap          // shared with the driver's other engines; nil: none
 	SocketQuota  int           // receive bytes one socket may hold; 0: no limit
+	HoldTimeout  time.Duration // how long a message waits for memory before it is rejected; 0: for ever
 	Keepalive    time.Duration // idle time after which the peer is pinged; 0: never
 	PeerTimeout  time.Duration // silence after which it is given up; 0: never
 	DrainTimeout time.Duration // how long a failed queue pair may take to flush

@@ -9,6 +9,7 @@ const maxControls = 1 << 18
 // control is one control message that waits to be sent.
 type control struct {
 	typ    wire.Type
+	flags  uint8
 	id     uint32 // socket
 	seq    uint32
 	reason wire.Reason
@@ -75,14 +76,14 @@ func (e *Engine) sendControl() {
 		c.sock.takenTold = c.sock.taken
 		c.seq = c.sock.taken
 	}
-	e.sendHeader(c.typ, c.id, c.seq, n, nil)
+	e.sendHeader(c.typ, c.flags, c.id, c.seq, n, nil)
 	e.controls.pop()
 }
 
 // sendHeader prepares a SEND: the header, n bytes of body that lie behind it
 // already, and all of a message, if there is one.
-func (e *Engine) sendHeader(t wire.Type, id, seq uint32, n int, m *outgoing) {
-	h := wire.Header{Type: t, Granted: uint32(e.credits.Tell()), Socket: id, Sequence: seq}
+func (e *Engine) sendHeader(t wire.Type, flags uint8, id, seq uint32, n int, m *outgoing) {
+	h := wire.Header{Type: t, Flags: flags, Granted: uint32(e.credits.Tell()), Socket: id, Sequence: seq}
 	h.Put(e.chain.header())
 	e.chain.send(wire.HeaderLen+n, m)
 	e.credits.Consume()

@@ -15,12 +15,15 @@ func (e *Engine) onOpen(h *wire.Header, body []byte) error {
 	if h.Socket == 0 || e.isOwn(h.Socket) || e.socket(h.Socket) != nil || uint64(h.Socket>>1) > uint64(e.cfg.MaxSockets) {
 		return protocolError(h.Type, "socket", uint64(h.Socket), "a free number of the peer's, at most twice the socket limit")
 	}
+	if h.Flags&wire.FlagUnordered != 0 && !e.cfg.Unordered {
+		return protocolError(h.Type, "flags", uint64(h.Flags), "no unordered sockets: they were not agreed on")
+	}
 	if e.leaving {
 		e.control(control{typ: wire.Refuse, id: h.Socket, reason: wire.ReasonLeaving})
 		return nil
 	}
 	s := e.addSocket(h.Socket)
-	s.state = sockOpen
+	s.state, s.unordered = sockOpen, h.Flags&wire.FlagUnordered != 0
 	if refusal, ok := e.h.Incoming(s, listener, service); !ok {
 		s.told = true
 		e.removeSocket(s, ErrClosed)

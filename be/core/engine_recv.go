@@ -142,7 +142,7 @@ func (e *Engine) onData(s *Socket, h *wire.Header, entry, n int) error {
 		return nil
 	}
 	b := e.recv.hand(entry)[:n]
-	if s.inHead == nil {
+	if s.inHead == nil || s.unordered {
 		e.stats.Received++
 		e.h.Message(s, b, 0)
 		return nil
@@ -155,12 +155,7 @@ func (e *Engine) onData(s *Socket, h *wire.Header, entry, n int) error {
 func (e *Engine) appendIncoming(s *Socket, seq uint32, n int) *incoming {
 	in := e.newIncoming()
 	in.sock, in.seq, in.length = s, seq, n
-	if s.inTail != nil {
-		s.inTail.next = in
-	} else {
-		s.inHead = in
-	}
-	s.inTail = in
+	in.append()
 	return in
 }
 
@@ -179,8 +174,8 @@ func (e *Engine) onRTS(now time.Duration, s *Socket, h *wire.Header, length uint
 		return nil
 	}
 	in := e.appendIncoming(s, h.Sequence, int(length))
-	e.hold(in)
-	if e.heldHead == in {
+	e.hold(now, in)
+	if e.held <= maxSkipped {
 		e.Retry(now)
 	} else if e.retryAt == Never {
 		e.retryAt = now + memoryRetry
@@ -191,13 +186,23 @@ func (e *Engine) onRTS(now time.Duration, s *Socket, h *wire.Header, length uint
 	return nil
 }
 
-// Retry grants held requests for which there is memory now, oldest first. One
-// that only its own socket's quota stops does not stop the others.
+// Bounds of a walk over held requests: how many that lack memory it skips, and how
+// many later ones may pass one that lacks it. Then all wait for that one, so that
+// short messages do not starve a long one.
+const (
+	maxSkipped = 16
+	maxPassed  = 1 << 10
+)
+
+// Retry grants held requests for which there is memory now, oldest first. One that
+// waits stops those behind it on its own socket, and for a while only those.
 func (e *Engine) Retry(now time.Duration) {
 	if e.state != engineUp {
 		return
 	}
 	e.walk++
+	skipped := 0
+	var lacks *incoming // the first that was skipped
 	for in := e.heldHead; in != nil; {
 		next := in.heldNext
 		s := in.sock
@@ -205,11 +210,29 @@ func (e *Engine) Retry(now time.Duration) {
 			inUse := s.inUse.Load()
 			if q := e.cfg.SocketQuota; q > 0 && inUse > 0 && inUse+int64(in.length) > int64(q) {
 				s.walk = e.walk
-			} else if !e.grant(in) {
+			} else if e.grant(in) {
+				if lacks != nil {
+					lacks.passed++
+				}
+			} else if skipped++; skipped == maxSkipped || in.passed >= maxPassed {
 				break
+			} else {
+				if lacks == nil {
+					lacks = in
+				}
+				if !s.unordered {
+					s.walk = e.walk
+				}
 			}
 		}
 		in = next
+	}
+	if t := e.cfg.HoldTimeout; t > 0 {
+		for in := e.heldHead; in != nil && now-in.since >= t; in = e.heldHead {
+			s := in.sock
+			e.reject(in, wire.ReasonNoMemory)
+			e.deliver(s)
+		}
 	}
 	if e.held > 0 {
 		e.retryAt = min(e.retryAt, now+memoryRetry)
@@ -257,28 +280,47 @@ func (e *Engine) onFinal(imm, n uint32) error {
 	}
 	e.transfers.release(in.slot)
 	in.state = recvReady
-	e.deliver(in.sock)
+	e.done(in)
 	return nil
 }
 
-// deliver hands over the messages at the head of a socket's list that are whole.
+// deliver hands over the messages of a socket that are due: those at the head of
+// its list that are whole, or all that are, of an unordered socket.
 func (e *Engine) deliver(s *Socket) {
-	for in := s.inHead; in != nil && (in.state == recvReady || in.state == recvVoid); in = s.inHead {
-		s.inHead = in.next
-		if s.inHead == nil {
-			s.inTail = nil
+	for in := s.inHead; in != nil; {
+		next := in.next
+		if in.state == recvReady || in.state == recvVoid {
+			e.finish(in)
+		} else if !s.unordered {
+			return
 		}
-		switch {
-		case in.state == recvVoid:
-			e.Taken(s, 1)
-		case s.deaf():
-			e.dropBuffer(in)
-			e.Taken(s, 1)
-		default:
-			e.stats.Received++
-			e.h.Message(s, in.buf, in.reserved)
-		}
-		e.recycleIncoming(in)
+		in = next
+	}
+}
+
+// finish hands one message over, or drops it.
+func (e *Engine) finish(in *incoming) {
+	s := in.sock
+	in.unlink()
+	switch {
+	case in.state == recvVoid:
+		e.Taken(s, 1)
+	case s.deaf():
+		e.dropBuffer(in)
+		e.Taken(s, 1)
+	default:
+		e.stats.Received++
+		e.h.Message(s, in.buf, in.reserved)
+	}
+	e.recycleIncoming(in)
+}
+
+// done ends one message whose state says that it is whole, or nothing.
+func (e *Engine) done(in *incoming) {
+	if in.sock.unordered {
+		e.finish(in)
+	} else {
+		e.deliver(in.sock)
 	}
 }
 
@@ -326,7 +368,7 @@ func (e *Engine) onCancel(s *Socket, h *wire.Header) error {
 			e.dropTransfer(in)
 			in.state = recvVoid
 			e.stats.Canceled++
-			e.deliver(s)
+			e.done(in)
 			return nil
 		}
 	}

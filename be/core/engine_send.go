@@ -53,7 +53,7 @@ func (e *Engine) schedule(now time.Duration) {
 		e.scheduleSockets(now)
 	}
 	if e.credits.Owed() && e.credits.CanCredit() && e.chain.Free() > 0 {
-		e.sendHeader(wire.Credit, 0, 0, 0, nil)
+		e.sendHeader(wire.Credit, 0, 0, 0, 0, nil)
 		e.stats.CreditMessages++
 	}
 }
@@ -103,14 +103,14 @@ func (e *Engine) visitStart(s *Socket) {
 		cost += m.length
 		m.state = sendPosted
 		m.refs++
-		e.sendHeader(wire.Data, s.id, m.seq, 0, m)
+		e.sendHeader(wire.Data, 0, s.id, m.seq, 0, m)
 		e.stats.Eager++
 		e.stats.EagerBytes += uint64(m.length)
 	} else {
 		m.state = sendRequested
 		s.requested.push(m)
 		n := wire.PutU64(e.chain.header()[wire.HeaderLen:], uint64(m.length))
-		e.sendHeader(wire.RTS, s.id, m.seq, n, nil)
+		e.sendHeader(wire.RTS, 0, s.id, m.seq, n, nil)
 	}
 	e.starts.spend(&s.starts, cost, s.startable())
 }
@@ -151,6 +151,9 @@ func (e *Engine) visitWrite(s *Socket) room {
 		m.unlink()
 		m.state = sendPosted
 		e.stats.Rendezvous++
+	} else if s.unordered && m.next != nil {
+		m.unlink() // its messages take turns: a short one does not wait for a long one
+		s.writing.push(m)
 	}
 	e.writes.spend(&s.writes, n, s.writing.head != nil)
 	return roomForWrite

@@ -22,6 +22,8 @@ var (
 	ErrPeerTimeout = errors.New("the peer does not answer")
 	// ErrCanceled ends a message whose caller gave it up.
 	ErrCanceled = errors.New("message canceled")
+	// ErrUnsupported says that the peer does not know what was asked for.
+	ErrUnsupported = errors.New("the peer does not support it: update it")
 	// ErrSockets says that an engine has no free socket number.
 	ErrSockets = errors.New("too many sockets on one engine: close some, or raise MaxSockets on both sides")
 )

@@ -344,7 +344,7 @@ type world struct {
 func testConfig() Config {
 	return Config{
 		SendDepth: 32, RecvDepth: 16, PeerDepth: 16, EagerLimit: 1024, Fragment: 2048, Window: 8192, MaxMessage: 1 << 20, Backlog: 8, PeerBacklog: 8,
-		MaxSockets: 64, RecvBit: testRecvBit, IDBase: 5 << 32, Linger: 1000, DrainTimeout: 1000,
+		MaxSockets: 64, Unordered: true, RecvBit: testRecvBit, IDBase: 5 << 32, Linger: 1000, DrainTimeout: 1000,
 	}
 }
 
@@ -454,9 +454,12 @@ func (w *world) check(s *side) {
 }
 
 // open makes a socket from side i and gives both ends.
-func (w *world) open(i int) (own, peer *Socket) {
+func (w *world) open(i int) (own, peer *Socket) { return w.openBy(i, (*Engine).Open) }
+
+// openBy is open by one of the engine's ways to open.
+func (w *world) openBy(i int, open func(*Engine, uint32, string, any) (*Socket, error)) (own, peer *Socket) {
 	s, p := w.sides[i], w.sides[1-i]
-	k, err := s.e.Open(1, "test", nil)
+	k, err := open(s.e, 1, "test", nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -66,6 +66,12 @@ func (v *victim) message(t wire.Type, socket, seq uint32, body ...byte) []byte {
 	return append(b, body...)
 }
 
+// flagged sets flags in a message.
+func flagged(b []byte, flags byte) []byte {
+	b[1] = flags
+	return b
+}
+
 func u32s(vs ...uint32) (b []byte) {
 	for _, v := range vs {
 		b = binary.LittleEndian.AppendUint32(b, v)
@@ -128,6 +134,26 @@ func TestHostilePeer(t *testing.T) {
 		{"open twice", func(v *victim) { v.open(); v.open() }, "socket of OPEN"},
 		{"open without a service's length", func(v *victim) { v.inject(v.message(wire.Open, 1, 0, 1)) }, "body length"},
 		{"open with a bad name", func(v *victim) { v.inject(v.message(wire.Open, 1, 0, 1, 0, 0, 0, 0xff)) }, "service"},
+		{"open with an unknown flag", func(v *victim) { v.inject(flagged(v.message(wire.Open, 1, 0, u32s(1)...), 2)) }, "flags of OPEN is 2"},
+		{"open of a kind that was not agreed on", func(v *victim) {
+			v.e.cfg.Unordered = false
+			v.inject(flagged(v.message(wire.Open, 1, 0, u32s(1)...), wire.FlagUnordered))
+		}, "flags of OPEN is 1"},
+		{"flag of another type", func(v *victim) { v.open(); v.inject(flagged(v.message(wire.Data, 1, 0), 1)) }, "flags of DATA"},
+		{"unordered socket", func(v *victim) {
+			v.inject(flagged(v.message(wire.Open, 1, 0, u32s(1)...), wire.FlagUnordered))
+			x := v.ask(0, 5000)
+			v.inject(v.message(wire.Data, 1, 1, 1, 2, 3))
+			if len(v.got[1]) != 1 {
+				panic("the second message waits for the first")
+			}
+			v.final(x, 904)
+		}, ""},
+		{"unordered socket, sequence repeated", func(v *victim) {
+			v.inject(flagged(v.message(wire.Open, 1, 0, u32s(1)...), wire.FlagUnordered))
+			v.ask(0, 5000)
+			v.inject(v.message(wire.Data, 1, 0, 1, 2, 3))
+		}, "sequence of DATA"},
 		{"accept of nothing", func(v *victim) { v.open(); v.inject(v.message(wire.Accept, 1, 0)) }, "socket of ACCEPT"},
 		{"sequence skipped", func(v *victim) { v.open(); v.inject(v.message(wire.Data, 1, 1)) }, "sequence of DATA is 1"},
 		{"sequence repeated", func(v *victim) {
@@ -245,6 +271,7 @@ func FuzzPeer(f *testing.F) {
 	f.Add(append(open[:len(open):len(open)], record(0xd0, 0, 200)...))
 	f.Add(append(open[:len(open):len(open)], record(0xd1, 0, 0)...))
 	f.Add(append(append(open[:len(open):len(open)], record(byte(wire.RTS), 1, 0, u64(100)...)...), record(0xe0, 100, 0, 0, 0, 0, 0)...))
+	f.Add(append(record(0xc0|byte(wire.Open), 1, 0, 1, 0, 0, 0, 'x'), append(record(byte(wire.RTS), 1, 0, u64(100)...), record(byte(wire.Data), 1, 1)...)...))
 	f.Add(record(0xf0, 0, 0, make([]byte, 40)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v := newVictim(t)
@@ -254,7 +281,9 @@ func FuzzPeer(f *testing.F) {
 			body := b[4:min(4+int(b[3]), len(b))]
 			b = b[4+len(body):]
 			switch {
-			case kind < 0xd0:
+			case kind >= 0xc0 && kind < 0xd0:
+				v.inject(flagged(v.message(wire.Type(kind&0xf), socket, seq, body...), 1))
+			case kind < 0xc0:
 				v.inject(v.message(wire.Type(kind), socket, seq, body...))
 			case kind == 0xd0 && len(v.in) > 0:
 				v.send(v.side, v.in[int(socket)%len(v.in)], fl, int(seq)*100, 0)

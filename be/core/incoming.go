@@ -1,6 +1,10 @@
 package core
 
-import "github.com/byteexpress/byteexpress/be/internal/wire"
+import (
+	"time"
+
+	"github.com/byteexpress/byteexpress/be/internal/wire"
+)
 
 // recvState is where a message that we receive stands.
 type recvState uint8
@@ -15,7 +19,8 @@ const (
 // incoming is one message that we receive and cannot deliver yet. It is in its
 // socket's list in order of sequence, and, while held, in the engine's.
 type incoming struct {
-	next     *incoming // of the socket
+	prev     *incoming // of the socket
+	next     *incoming
 	heldPrev *incoming
 	heldNext *incoming
 	sock     *Socket
@@ -23,9 +28,39 @@ type incoming struct {
 	state    recvState
 	seq      uint32
 	length   int
+	since    time.Duration // when it began to wait for memory
+	passed   int           // later ones that got memory meanwhile
 	buf      []byte
 	reserved int
 	slot     int // index of its transfer slot while writing
+}
+
+// append puts in at the end of its socket's list.
+func (in *incoming) append() {
+	s := in.sock
+	in.prev, in.next = s.inTail, nil
+	if s.inTail != nil {
+		s.inTail.next = in
+	} else {
+		s.inHead = in
+	}
+	s.inTail = in
+}
+
+// unlink takes in out of its socket's list.
+func (in *incoming) unlink() {
+	s := in.sock
+	if in.prev != nil {
+		in.prev.next = in.next
+	} else {
+		s.inHead = in.next
+	}
+	if in.next != nil {
+		in.next.prev = in.prev
+	} else {
+		s.inTail = in.prev
+	}
+	in.prev, in.next = nil, nil
 }
 
 // transferSlot is a receiver's end of one put transfer.
@@ -94,8 +129,8 @@ func (e *Engine) recycleIncoming(in *incoming) {
 }
 
 // hold puts in at the end of the engine's list of requests that wait for memory.
-func (e *Engine) hold(in *incoming) {
-	in.state = recvHeld
+func (e *Engine) hold(now time.Duration, in *incoming) {
+	in.state, in.since = recvHeld, now
 	in.heldPrev, in.heldNext = e.heldTail, nil
 	if e.heldTail != nil {
 		e.heldTail.heldNext = in

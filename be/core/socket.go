@@ -29,6 +29,8 @@ type Socket struct {
 	err      error // what Closed was told
 	answered bool  // ACCEPT or REFUSE came
 
+	unordered bool // messages are delivered as they are whole
+
 	// Sending.
 	starts, writes link
 	weight         int     // shares of a round
@@ -53,6 +55,10 @@ type Socket struct {
 
 // Engine is the engine that the socket is on.
 func (s *Socket) Engine() *Engine { return s.e }
+
+// Unordered reports whether messages are delivered in the order in which they are
+// whole, instead of that of sending.
+func (s *Socket) Unordered() bool { return s.unordered }
 
 // Release gives n bytes that came with a message back to the quotas. It may be
 // called from any goroutine.
@@ -162,11 +168,10 @@ func (e *Engine) failSends(s *Socket, err error) {
 // dropIncoming forgets every message that was not delivered.
 func (e *Engine) dropIncoming(s *Socket) {
 	for in := s.inHead; in != nil; in = s.inHead {
-		s.inHead = in.next
+		in.unlink()
 		e.dropTransfer(in)
 		e.recycleIncoming(in)
 	}
-	s.inTail = nil
 }
 
 // dropTransfer frees what an undelivered message holds. The peer writes to its
@@ -190,6 +195,20 @@ func (e *Engine) tellClosed(s *Socket, err error) {
 
 // Open asks the peer for a socket. The handler hears Opened.
 func (e *Engine) Open(listener uint32, service string, user any) (*Socket, error) {
+	return e.open(control{typ: wire.Open, a: uint64(listener), text: service}, user)
+}
+
+// OpenUnordered is Open for a socket whose messages, both ways, are delivered as
+// they are whole: a long one, or one that waits for memory, does not hold up those
+// behind it. ErrUnsupported if the peer does not know such sockets.
+func (e *Engine) OpenUnordered(listener uint32, service string, user any) (*Socket, error) {
+	if !e.cfg.Unordered && e.state == engineUp {
+		return nil, ErrUnsupported
+	}
+	return e.open(control{typ: wire.Open, flags: wire.FlagUnordered, a: uint64(listener), text: service}, user)
+}
+
+func (e *Engine) open(c control, user any) (*Socket, error) {
 	if e.state != engineUp || e.leaving {
 		return nil, e.cause()
 	}
@@ -198,8 +217,9 @@ func (e *Engine) Open(listener uint32, service string, user any) (*Socket, error
 		return nil, ErrSockets
 	}
 	s := e.addSocket(id)
-	s.User = user
-	e.control(control{typ: wire.Open, id: id, a: uint64(listener), text: service})
+	s.User, s.unordered = user, c.flags&wire.FlagUnordered != 0
+	c.id = id
+	e.control(c)
 	return s, nil
 }
 
@@ -226,14 +246,21 @@ func (e *Engine) CloseSocket(now time.Duration, s *Socket) {
 // rejectHeld answers the requests of a closing socket that were not granted: its
 // CLOSE must be the last that the peer hears of them.
 func (e *Engine) rejectHeld(s *Socket) {
-	for in := s.inHead; in != nil; in = in.next {
+	for in := s.inHead; in != nil; {
+		next := in.next
 		if in.state == recvHeld {
-			e.unhold(in)
-			in.state = recvVoid
-			e.control(control{typ: wire.Reject, id: s.id, seq: in.seq, reason: wire.ReasonLeaving})
+			e.reject(in, wire.ReasonLeaving)
 		}
+		in = next
 	}
 	e.deliver(s)
+}
+
+// reject tells the peer that a held message is not taken. deliver is to follow.
+func (e *Engine) reject(in *incoming, reason wire.Reason) {
+	e.unhold(in)
+	in.state = recvVoid
+	e.control(control{typ: wire.Reject, id: in.sock.id, seq: in.seq, reason: reason})
 }
 
 // afterSend runs when a message of the socket ended.

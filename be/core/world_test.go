@@ -106,7 +106,11 @@ func randomSchedule(t *testing.T, seed uint64) {
 	}
 	var ends []*end
 	for i := range 1 + r.IntN(4) {
-		own, peer := w.open(i % 2)
+		way := (*Engine).Open
+		if r.IntN(2) == 0 {
+			way = (*Engine).OpenUnordered
+		}
+		own, peer := w.openBy(i%2, way)
 		a, b := &end{s: w.sides[i%2], k: own}, &end{s: w.sides[1-i%2], k: peer}
 		a.peer, b.peer = b, a
 		ends = append(ends, a, b)
@@ -145,7 +149,9 @@ func randomSchedule(t *testing.T, seed uint64) {
 	w.settle()
 	for i, e := range ends {
 		got := e.peer.s.got[e.k.id]
-		// Sockets count messages from both of their ends.
+		if e.k.unordered != e.peer.k.unordered {
+			t.Fatalf("end %d: unordered %v, the peer %v", i, e.k.unordered, e.peer.k.unordered)
+		}
 		next := 0
 		for m, err := range e.f.ended {
 			if err == errPending {
@@ -154,7 +160,12 @@ func randomSchedule(t *testing.T, seed uint64) {
 			if err != nil {
 				continue // given up before it was whole: never delivered
 			}
-			if next < len(got) && bytes.Equal(got[next], e.f.sent[m]) {
+			at := next
+			for e.k.unordered && at < len(got)-1 && !bytes.Equal(got[at], e.f.sent[m]) {
+				at++
+			}
+			if at < len(got) && bytes.Equal(got[at], e.f.sent[m]) {
+				got[next], got[at] = got[at], got[next]
 				next++
 			} else if !closed[e.peer] {
 				t.Fatalf("end %d: message %d was sent well and is not next at the receiver", i, m)

@@ -30,6 +30,9 @@
 // counts. So a socket that nobody reads holds a bounded number of receive
 // buffers, and stops nobody else.
 //
+// A socket opened with the flag unordered drops only the order of delivery: its
+// messages are numbered and counted as any others.
+//
 // A large message is RTS, CTS, WRITEs of one fragment each, and a last
 // WRITE_WITH_IMM whose immediate is the transfer of the CTS: the receiver's slot
 // and its generation.

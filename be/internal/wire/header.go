@@ -49,6 +49,16 @@ var bodyLen = [endType]int{
 	RTS: 8, CTS: 16, Fin: 8, Reject: 4, Ping: 8, Pong: 8, Close: 4, Closed: 4, GoAway: 8,
 }
 
+// The flags. Each belongs to one type, and is sent only to a peer whose hello has
+// the feature.
+const (
+	// FlagUnordered of OPEN: messages of the socket are delivered as they are whole.
+	FlagUnordered = 1 << 0
+)
+
+// flagsOf are the flags that a type may have.
+var flagsOf = [endType]uint8{Open: FlagUnordered}
+
 // Header is the common header.
 //
 //	0 type u8 | 1 flags u8 | 2 header length u8 | 3 reserved u8
@@ -83,8 +93,8 @@ func (h *Header) Parse(b []byte, bodyBytes int) error {
 	switch {
 	case h.Type == 0 || h.Type >= endType:
 		return &FieldError{Field: "type", Value: uint64(b[0]), Want: "a known message type"}
-	case h.Flags != 0:
-		return &FieldError{Type: h.Type, Field: "flags", Value: uint64(h.Flags), Want: "0"}
+	case h.Flags&^flagsOf[h.Type] != 0:
+		return &FieldError{Type: h.Type, Field: "flags", Value: uint64(h.Flags), Want: "only flags of its type"}
 	case b[2] != HeaderLen:
 		return &FieldError{Type: h.Type, Field: "header length", Value: uint64(b[2]), Want: "16"}
 	case b[3] != 0:

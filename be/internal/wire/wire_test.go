@@ -88,6 +88,7 @@ func TestTransferRoundTrip(t *testing.T) {
 func FuzzMessage(f *testing.F) {
 	body := make([]byte, MaxControl)
 	f.Add(encode(Header{Type: Open, Socket: 1}, body[:PutOpen(body, 1, "ps")]))
+	f.Add(encode(Header{Type: Open, Flags: FlagUnordered, Socket: 1}, body[:PutOpen(body, 1, "ps")]))
 	f.Add(encode(Header{Type: Refuse, Socket: 1}, body[:PutRefuse(body, ReasonBusy, "full")]))
 	f.Add(encode(Header{Type: Data, Socket: 1}, []byte("hello")))
 	f.Add(encode(Header{Type: RTS, Socket: 1, Sequence: 9}, body[:PutU64(body, 1<<31)]))
