@@ -10,6 +10,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mmio"
+	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/provider/internal/kdevtest"
 	"github.com/byteexpress/byteexpress/provider/mlx5"
 	"github.com/byteexpress/byteexpress/qp"
@@ -193,5 +194,25 @@ func TestDeviceLost(t *testing.T) {
 	}
 	if _, err := p.Ctx.Attr(); !errors.Is(err, verbs.ErrDeviceLost) {
 		t.Errorf("limits: %v", err)
+	}
+}
+
+// A driver that pins all memory, as the model's, refuses dmabufs and advice with
+// errors that say what is missing.
+func TestWithoutOnDemandPaging(t *testing.T) {
+	p := rig.Connect(t, kdevtest.Config{})
+	mem, err := verbs.MemoryOf(p.PD)
+	must(t, err)
+	if _, err := mem.RegisterDMABuf(verbs.DMABuf{FD: 1, Length: 4096, Addr: 1 << 40}, mr.LocalWrite); !errors.Is(err, verbs.ErrUnsupported) {
+		t.Errorf("dmabuf: %v", err)
+	}
+	advise := func(key mr.LKey) error {
+		return mem.Advise(mr.Prefetch, true, []qp.SGE{{Addr: p.A.SGE(0, 8).Addr, Length: 8, LKey: key}})
+	}
+	if err := advise(p.A.SGE(0, 8).LKey); !errors.Is(err, verbs.ErrUnsupported) || !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("advice: %v", err)
+	}
+	if err := advise(^mr.LKey(0)); !errors.Is(err, syscall.ENOENT) || errors.Is(err, verbs.ErrUnsupported) {
+		t.Errorf("advice on a region that is not there: %v", err)
 	}
 }

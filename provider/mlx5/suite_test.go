@@ -59,4 +59,7 @@ func TestWindows(t *testing.T)        { rig.Windows(t) }
 func TestWindowRefusals(t *testing.T) { rig.WindowRefusals(t) }
 func TestBadBinds(t *testing.T)       { rig.BadBinds(t) }
 func TestWindowLife(t *testing.T)     { rig.WindowLife(t) }
+func TestReregister(t *testing.T)     { rig.Reregister(t) }
+func TestDMABuf(t *testing.T)         { rig.DMABuf(t) }
+func TestAdvise(t *testing.T)         { rig.Advise(t) }
 func TestExec(t *testing.T)           { rig.Exec(t) }

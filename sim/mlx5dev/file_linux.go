@@ -59,8 +59,9 @@ type domain struct {
 }
 
 type region struct {
-	pd   *domain
-	core mr.Region
+	pd     *domain
+	core   mr.Region
+	access mr.Access
 }
 
 type window struct {

@@ -65,30 +65,33 @@ func (d *Device) ioctl(fd int, page []byte) syscall.Errno {
 }
 
 var handlers = map[string]func(*file, call) syscall.Errno{
-	"open async event file":        (*file).allocAsync,
-	"query device":                 (*file).queryDevice,
-	"query port":                   (*file).queryPort,
-	"query GID table":              (*file).queryGIDs,
-	"allocate protection domain":   (*file).allocPD,
-	"deallocate protection domain": (*file).deallocPD,
-	"register memory region":       (*file).regMR,
-	"deregister memory region":     (*file).deregMR,
-	"allocate memory window":       (*file).allocMW,
-	"free memory window":           (*file).freeMW,
-	"create completion channel":    (*file).createChannel,
-	"create completion queue":      (*file).createCQ,
-	"destroy completion queue":     (*file).destroyCQ,
-	"resize completion queue":      (*file).resizeCQ,
-	"create shared receive queue":  (*file).createSRQ,
-	"arm shared receive queue":     (*file).armSRQ,
-	"query shared receive queue":   (*file).querySRQ,
-	"destroy shared receive queue": (*file).destroySRQ,
-	"create queue pair":            (*file).createQP,
-	"modify queue pair":            (*file).modifyQP,
-	"query queue pair":             (*file).queryQP,
-	"destroy queue pair":           (*file).destroyQP,
-	"allocate UAR":                 (*file).allocUAR,
-	"destroy UAR":                  (*file).destroyUAR,
+	"open async event file":         (*file).allocAsync,
+	"query device":                  (*file).queryDevice,
+	"query port":                    (*file).queryPort,
+	"query GID table":               (*file).queryGIDs,
+	"allocate protection domain":    (*file).allocPD,
+	"deallocate protection domain":  (*file).deallocPD,
+	"register memory region":        (*file).regMR,
+	"deregister memory region":      (*file).deregMR,
+	"change memory region":          (*file).reregMR,
+	"register dmabuf memory region": (*file).regDMABufMR,
+	"advise on memory region":       (*file).adviseMR,
+	"allocate memory window":        (*file).allocMW,
+	"free memory window":            (*file).freeMW,
+	"create completion channel":     (*file).createChannel,
+	"create completion queue":       (*file).createCQ,
+	"destroy completion queue":      (*file).destroyCQ,
+	"resize completion queue":       (*file).resizeCQ,
+	"create shared receive queue":   (*file).createSRQ,
+	"arm shared receive queue":      (*file).armSRQ,
+	"query shared receive queue":    (*file).querySRQ,
+	"destroy shared receive queue":  (*file).destroySRQ,
+	"create queue pair":             (*file).createQP,
+	"modify queue pair":             (*file).modifyQP,
+	"query queue pair":              (*file).queryQP,
+	"destroy queue pair":            (*file).destroyQP,
+	"allocate UAR":                  (*file).allocUAR,
+	"destroy UAR":                   (*file).destroyUAR,
 }
 
 // errnoOf is the errno of an error of the simulated NIC.
@@ -255,13 +258,14 @@ func (f *file) regMR(c call) syscall.Errno {
 	if pd == nil || n == 0 || regMRHcaVA.Get(in) != addr {
 		return unix.EINVAL
 	}
-	r, err := pd.core.Register(memory(addr, int(n)), mr.Access(regMRAccessFlags.Get(in)))
+	access := mr.Access(regMRAccessFlags.Get(in))
+	r, err := pd.core.Register(memory(addr, int(n)), access)
 	if err != nil {
 		return errnoOf(err)
 	}
 	pd.used++
 	h := f.dev.handle()
-	f.mrs[h] = &region{pd, r}
+	f.mrs[h] = &region{pd, r, access}
 	regMRRespMRHandle.Put(out, h)
 	regMRRespLkey.Put(out, uint32(r.LKey))
 	regMRRespRkey.Put(out, uint32(r.RKey))

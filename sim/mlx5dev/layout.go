@@ -78,6 +78,21 @@ const (
 	regMRRespRkey     abi.U32 = 8  // ib_uverbs_reg_mr_resp.rkey
 )
 
+// struct ib_uverbs_rereg_mr and its answer (rdma/ib_user_verbs.h).
+const (
+	reregMRHandle      abi.U32 = 8  // ib_uverbs_rereg_mr.mr_handle
+	reregMRFlags       abi.U32 = 12 // ib_uverbs_rereg_mr.flags
+	reregMRStart       abi.U64 = 16 // ib_uverbs_rereg_mr.start
+	reregMRLength      abi.U64 = 24 // ib_uverbs_rereg_mr.length
+	reregMRHcaVA       abi.U64 = 32 // ib_uverbs_rereg_mr.hca_va
+	reregMRPDHandle    abi.U32 = 40 // ib_uverbs_rereg_mr.pd_handle
+	reregMRAccessFlags abi.U32 = 44 // ib_uverbs_rereg_mr.access_flags
+	reregMRRespLkey    abi.U32 = 0  // ib_uverbs_rereg_mr_resp.lkey
+	reregMRRespRkey    abi.U32 = 4  // ib_uverbs_rereg_mr_resp.rkey
+	reregTranslation           = 1  // IBV_REREG_MR_CHANGE_TRANSLATION
+	reregAccess                = 4  // IBV_REREG_MR_CHANGE_ACCESS
+)
+
 // struct ib_uverbs_alloc_mw and its answer (rdma/ib_user_verbs.h).
 const (
 	allocMWPDHandle     abi.U32 = 8  // ib_uverbs_alloc_mw.pd_handle
