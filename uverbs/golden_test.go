@@ -10,7 +10,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,7 +34,7 @@ type goldenAttr struct {
 	Volatile [][2]int
 }
 
-// goldenCall is an ioctl as libibverbs makes it for the same verb, on an rxe or mlx5
+// goldenCall is a request as libibverbs makes it for the same verb, on an rxe or mlx5
 // device.
 type goldenCall struct {
 	ID       string
@@ -42,6 +44,9 @@ type goldenCall struct {
 	Object   uint16 `json:"object_id"`
 	Method   uint16 `json:"method_id"`
 	DriverID uint32 `json:"driver_id"`
+	Command  uint32
+	Raw      string   // of a write
+	Volatile [][2]int `json:"raw_volatile"`
 	Attrs    []goldenAttr
 	Args     struct {
 		Addr      string
@@ -99,16 +104,29 @@ type goldenCall struct {
 	}
 }
 
-func goldenCalls(t *testing.T) (calls []goldenCall) {
+// goldenCalls gives the recorded lines of a kind, and those of the directories that
+// MLX5_VECTORS and RXE_VECTORS name. A line of a kind that is not known is an error.
+func goldenCalls(t *testing.T, kind string) (calls []goldenCall) {
 	t.Helper()
-	for _, g := range readCalls(t, "testdata/rxe-uverbs.jsonl.gz") {
-		if g.Ctx == "ioctl" {
-			calls = append(calls, g)
+	files := []string{"testdata/rxe-uverbs.jsonl.gz", "../provider/mlx5/testdata/uverbs.jsonl.gz"}
+	for _, env := range []string{"MLX5_VECTORS", "RXE_VECTORS"} {
+		if dir := os.Getenv(env); dir != "" {
+			more, err := filepath.Glob(filepath.Join(dir, "uverbs.jsonl*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files = append(files, more...)
 		}
 	}
-	for _, g := range readCalls(t, "testdata/mlx5-uverbs.jsonl.gz") {
-		if strings.HasPrefix(g.Ctx, "ioctl") {
-			calls = append(calls, g)
+	for _, f := range files {
+		for _, g := range readCalls(t, f) {
+			switch g.Kind {
+			case kind:
+				calls = append(calls, g)
+			case "ioctl", "write", "mmap":
+			default:
+				t.Errorf("%s: kind %q is not known", g.ID, g.Kind)
+			}
 		}
 	}
 	return calls
@@ -121,20 +139,23 @@ func readCalls(t *testing.T, path string) (calls []goldenCall) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
+	var r io.Reader = f
+	if strings.HasSuffix(path, ".gz") {
+		if r, err = gzip.NewReader(f); err != nil {
+			t.Fatal(err)
+		}
 	}
-	s := bufio.NewScanner(z)
+	s := bufio.NewScanner(r)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
 		var g goldenCall
 		if err := json.Unmarshal(s.Bytes(), &g); err != nil {
 			t.Fatal(err)
 		}
-		if g.Kind == "ioctl" {
-			calls = append(calls, g)
-		}
+		calls = append(calls, g)
+	}
+	if s.Err() != nil || len(calls) == 0 {
+		t.Fatalf("%s: %d lines, %v", path, len(calls), s.Err())
 	}
 	return calls
 }
@@ -230,21 +251,28 @@ func (g *goldenCall) run(t *testing.T, c *Context) (done bool, err error) {
 	return true, err
 }
 
+// leftOut says why a recorded line of a verb is not compared.
+var leftOut = map[string]string{
+	"open_device": "libibverbs' probes, which we do not need, and the driver's own part, which package provider/mlx5 compares",
+	"create_qp":   "of a transport that is not here",
+	"reg_mr_iova": "regions have the address here that the process has",
+}
+
 // Our requests have the attributes, sizes, flags and payload bytes of libibverbs'.
-// Left out are those for which there is no verb here: queue pairs of other transports,
-// regions that have another address for the device than for the process (reg_mr_iova).
+// What is not compared is in leftOut.
 func TestGoldenRequests(t *testing.T) {
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		t.Skip("the vectors are of a little-endian host")
 	}
-	compared := map[string]int{}
-	for _, g := range goldenCalls(t) {
+	compared, left := map[string]int{}, map[string]int{}
+	for _, g := range goldenCalls(t, "ioctl") {
 		k := newFake(t)
 		c := k.open()
 		var got *Call
 		if g.Op == "open_device" {
 			if g.Method != methGetContext || g.Ctx != "ioctl" {
-				continue // libibverbs' probe, which we do not need, or a driver's own: package provider/mlx5
+				left[g.Op]++
+				continue
 			}
 			got = &k.calls[0]
 		} else {
@@ -254,6 +282,7 @@ func TestGoldenRequests(t *testing.T) {
 				continue
 			}
 			if !done {
+				left[g.Op]++
 				continue
 			}
 			got = k.last()
@@ -261,7 +290,12 @@ func TestGoldenRequests(t *testing.T) {
 		compared[g.Op]++
 		g.compare(t, got)
 	}
-	t.Logf("compared: %v", compared)
+	t.Logf("compared: %v; left out: %v", compared, left)
+	for op := range left {
+		if leftOut[op] == "" {
+			t.Errorf("%s: there is no verb for it", op)
+		}
+	}
 	for _, op := range []string{"open_device", "alloc_pd", "reg_mr", "reg_dmabuf_mr", "create_comp_channel", "create_cq", "req_notify_cq", "create_qp",
 		"modify_qp_init", "modify_qp_rtr", "modify_qp_rts", "modify_qp_err", "reg_mr_relaxed_ordering", "destroy_qp", "destroy_cq", "dereg_mr", "dealloc_pd"} {
 		if compared[op] == 0 {

@@ -3,17 +3,17 @@
 package mlx5_test
 
 import (
-	"bufio"
 	"bytes"
-	"compress/gzip"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"os"
 	"slices"
+	"strconv"
 	"syscall"
 	"testing"
 
+	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mmio"
 	"github.com/byteexpress/byteexpress/provider/mlx5"
 	"github.com/byteexpress/byteexpress/qp"
@@ -23,14 +23,20 @@ import (
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// goldenCall is a request as libibverbs makes it for the same verb on an mlx5
-// device.
+// goldenCall is a request or mapping as libibverbs and its driver make it for the same
+// verb on an mlx5 device.
 type goldenCall struct {
 	ID, Kind, Ctx, Op string
 	Object            uint16 `json:"object_id"`
 	Method            uint16 `json:"method_id"`
 	DriverID          uint32 `json:"driver_id"`
 	Attrs             []goldenAttr
+	Raw               string   // of a write
+	Volatile          [][2]int `json:"raw_volatile"`
+	Command           uint32   // likewise
+	Length            int      // of a mapping
+	Offset            string   // likewise
+	Prot, Flags       int      // likewise
 	Args              struct {
 		CQE     int
 		Vector  int `json:"comp_vector"`
@@ -56,21 +62,30 @@ type goldenAttr struct {
 
 func goldenCalls(t *testing.T) (calls []goldenCall) {
 	t.Helper()
-	f, err := os.Open("testdata/uverbs.jsonl.gz")
-	must(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	must(t, err)
-	s := bufio.NewScanner(z)
-	s.Buffer(nil, 1<<20)
-	for s.Scan() {
+	mlx5.GoldenLines(t, "uverbs", func(b []byte) {
 		var g goldenCall
-		must(t, json.Unmarshal(s.Bytes(), &g))
-		if g.Kind == "ioctl" && g.Ctx != "write_fallback" {
-			calls = append(calls, g)
+		must(t, json.Unmarshal(b, &g))
+		if g.Kind == "write" {
+			g.asIoctl(t)
+		}
+		calls = append(calls, g)
+	})
+	return calls
+}
+
+// asIoctl gives a write the attribute in which an ioctl has the driver's part of it.
+func (g *goldenCall) asIoctl(t *testing.T) {
+	at := map[string]int{"open_device": 16, "create_cq": 40, "create_qp": 64}[g.Op] // header and struct of libibverbs
+	if at == 0 || len(g.Raw) <= 2*at || g.Op == "open_device" && g.Command != 0 { // 0: of a context
+		return
+	}
+	a := goldenAttr{ID: 0x1000, Name: "UHW_IN", Len: len(g.Raw)/2 - at, Flags: 1, Kind: "in_ptr", Data: g.Raw[2*at:]}
+	for _, v := range g.Volatile {
+		if v[0] >= at {
+			a.Volatile = append(a.Volatile, [2]int{v[0] - at, v[1]})
 		}
 	}
-	return calls
+	g.Attrs = []goldenAttr{a}
 }
 
 // recorder keeps a copy of each request that passes.
@@ -100,84 +115,148 @@ func (r *recorder) record(s *uverbs.System) *uverbs.System {
 // rdma-core lets the NIC put payload into completions if not told otherwise; here it
 // is asked for.
 //
-// The other requests are the same for all drivers: package uverbs compares them.
+// The other requests are the same for all drivers: package uverbs compares them. Of a
+// write to a kernel without verbs by ioctl, which is not supported here, the driver's
+// part is compared. Mappings of registers that the kernel gave at once are compared;
+// where those lie that are asked for one by one is the kernel's choice.
 func TestGoldenCalls(t *testing.T) {
-	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 || !mmio.HasBarriers {
-		t.Skip("the vectors are of a little-endian host")
+	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 || !mmio.HasBarriers || os.Getpagesize() != 4096 {
+		t.Skip("the vectors are of a little-endian host with pages of 4 KiB")
 	}
-	compared := map[string]int{}
-	for _, kind := range []struct {
-		ctx string
-		cfg mlx5dev.Config
-	}{
-		{"ioctl_static_bfreg", mlx5dev.Config{BFRegs: 16}}, {"ioctl_dynamic_uar", mlx5dev.Config{}}, {"ioctl_cqe_v0", mlx5dev.Config{BFRegs: 16, CQEVersion0: true}},
-	} {
-		f := sim.NewFabric(sim.Config{})
-		hw, err := f.NewDevice("mlx5_0", mlx5dev.SimConfig())
-		must(t, err)
-		m := mlx5dev.New(hw, kind.cfg)
-		var r recorder
-		ctx, err := mlx5.NewObserved(r.record(m.System()), m.Node(), m).With(mlx5.Settings{Inside: true}).Open()
-		must(t, err)
-		pd, err := ctx.AllocPD()
-		must(t, err)
-		cqs, err := ctx.CreateCQ(verbs.CQConfig{Entries: 8})
-		must(t, err)
-		opened := slices.Clone(r.calls)
-		for _, g := range goldenCalls(t) {
-			if g.Ctx != kind.ctx {
-				continue
-			}
-			r.calls = slices.Clone(opened)
-			switch g.Op {
-			case "create_cq":
-				q, err := ctx.CreateCQ(verbs.CQConfig{Entries: g.Args.CQE, Vector: g.Args.Vector})
-				must(t, err)
-				must(t, q.Close())
-			case "create_qp":
-				if g.Args.Type != "RC" {
-					continue
-				}
-				a := &g.Args
-				q, err := pd.CreateQP(verbs.QPConfig{SendCQ: cqs, RecvCQ: cqs, SigAll: a.SigAll != 0,
-					Caps: qp.Caps{SendWR: a.SendWR, RecvWR: a.RecvWR, SendSGE: a.SendSGE, RecvSGE: a.RecvSGE, Inline: a.Inline}})
-				must(t, err)
-				must(t, q.Close())
-			case "alloc_pd":
-			case "open_device":
-				if g.Object == 0 && g.Method == 0 { // limits that the driver tells only its library
-					continue
-				}
-			default:
-				continue
-			}
-			i := slices.IndexFunc(r.calls, func(c uverbs.Call) bool {
-				return c.Object == g.Object && c.Method == g.Method && g.drives(&c)
-			})
-			if g.Op == "create_cq" || g.Op == "create_qp" { // the newest
-				for k := range r.calls {
-					if r.calls[k].Object == g.Object && r.calls[k].Method == g.Method {
-						i = k
-					}
-				}
-			}
-			if i < 0 { // the library's own questions: DEVX, port, driver
-				continue
-			}
-			compared[kind.ctx+" "+g.Op]++
-			g.compare(t, &r.calls[i])
+	kinds := map[string]mlx5dev.Config{"ioctl_static_bfreg": {BFRegs: 16}, "ioctl_dynamic_uar": {}, "ioctl_cqe_v0": {BFRegs: 16, CQEVersion0: true}, "write_fallback": {BFRegs: 16}}
+	lines := map[string][]goldenCall{}
+	for _, g := range goldenCalls(t) {
+		if _, ok := kinds[g.Ctx]; !ok {
+			t.Errorf("%s: context %q is not known", g.ID, g.Ctx)
 		}
-		must(t, cqs.Close())
-		must(t, pd.Close())
-		must(t, ctx.Close())
-		must(t, f.Close())
+		lines[g.Ctx] = append(lines[g.Ctx], g)
+	}
+	compared, left := map[string]int{}, map[string]int{}
+	for name, cfg := range kinds {
+		b := newGoldenBench(t, cfg)
+		for _, g := range lines[name] {
+			if why := b.replay(t, &g); why != "" {
+				left[why]++
+				continue
+			}
+			compared[g.Ctx+" "+g.Op+" "+g.Kind]++
+		}
+		b.close(t)
 	}
 	t.Logf("compared: %v", compared)
-	for _, want := range []string{"open_device", "alloc_pd", "create_cq", "create_qp"} {
-		if compared["ioctl_dynamic_uar "+want] == 0 || compared["ioctl_static_bfreg "+want] == 0 {
-			t.Errorf("%s: no recorded call was compared", want)
+	t.Logf("left out: %v", left)
+	for _, want := range []string{
+		"ioctl_dynamic_uar open_device ioctl", "ioctl_dynamic_uar alloc_pd ioctl", "ioctl_dynamic_uar create_cq ioctl", "ioctl_dynamic_uar create_qp ioctl",
+		"ioctl_static_bfreg open_device ioctl", "ioctl_static_bfreg alloc_pd ioctl", "ioctl_static_bfreg create_cq ioctl", "ioctl_static_bfreg create_qp ioctl",
+		"ioctl_static_bfreg open_device mmap", "write_fallback open_device write", "write_fallback create_cq write", "write_fallback create_qp write",
+	} {
+		if compared[want] == 0 {
+			t.Errorf("%s: no recorded line was compared", want)
 		}
 	}
+}
+
+// goldenBench is a device whose requests are looked at.
+type goldenBench struct {
+	recorder
+	fabric *sim.Fabric
+	ctx    verbs.Context
+	pd     verbs.PD
+	cq     cq.CQ
+	opened []uverbs.Call
+}
+
+func newGoldenBench(t *testing.T, cfg mlx5dev.Config) *goldenBench {
+	b := &goldenBench{fabric: sim.NewFabric(sim.Config{})}
+	hw, err := b.fabric.NewDevice("mlx5_0", mlx5dev.SimConfig())
+	must(t, err)
+	m := mlx5dev.New(hw, cfg)
+	b.ctx, err = mlx5.NewObserved(b.record(m.System()), m.Node(), m).With(mlx5.Settings{Inside: true}).Open()
+	must(t, err)
+	b.pd, err = b.ctx.AllocPD()
+	must(t, err)
+	b.cq, err = b.ctx.CreateCQ(verbs.CQConfig{Entries: 8})
+	must(t, err)
+	b.opened = slices.Clone(b.calls)
+	return b
+}
+
+func (b *goldenBench) close(t *testing.T) {
+	must(t, b.cq.Close())
+	must(t, b.pd.Close())
+	must(t, b.ctx.Close())
+	must(t, b.fabric.Close())
+}
+
+// elsewhere are the requests that do not depend on the driver.
+var elsewhere = []string{"reg_mr", "reg_mr_iova", "reg_mr_relaxed_ordering", "reg_dmabuf_mr", "create_comp_channel", "modify_qp_init", "modify_qp_rtr", "modify_qp_rts",
+	"modify_qp_err", "destroy_qp", "destroy_cq", "dereg_mr", "dealloc_pd"}
+
+// replay makes a line's request and compares it. why: it is not compared.
+func (b *goldenBench) replay(t *testing.T, g *goldenCall) (why string) {
+	b.calls = slices.Clone(b.opened)
+	switch {
+	case slices.Contains(elsewhere, g.Op) && g.Kind != "mmap":
+		return "the same for all drivers"
+	case g.Kind == "mmap":
+		return b.mapping(t, g)
+	case g.Kind != "ioctl" && g.Kind != "write":
+		t.Errorf("%s: kind %q is not known", g.ID, g.Kind)
+		return "unknown kind"
+	case g.Kind == "write" && len(g.Attrs) == 0:
+		return "a write without a driver's part"
+	}
+	a := &g.Args
+	switch g.Op {
+	case "create_cq":
+		q, err := b.ctx.CreateCQ(verbs.CQConfig{Entries: a.CQE, Vector: a.Vector})
+		must(t, err)
+		must(t, q.Close())
+	case "create_qp":
+		if a.Type != "RC" {
+			return "a queue pair of another transport"
+		}
+		q, err := b.pd.CreateQP(verbs.QPConfig{SendCQ: b.cq, RecvCQ: b.cq, SigAll: a.SigAll != 0,
+			Caps: qp.Caps{SendWR: a.SendWR, RecvWR: a.RecvWR, SendSGE: a.SendSGE, RecvSGE: a.RecvSGE, Inline: a.Inline}})
+		must(t, err)
+		must(t, q.Close())
+	case "alloc_pd":
+	case "open_device":
+		if g.Kind == "ioctl" && g.Object == 0 && g.Method == 0 {
+			return "limits that the driver tells only its library"
+		}
+	default:
+		t.Errorf("%s: request %q is not known", g.ID, g.Op)
+		return "unknown request"
+	}
+	i := -1
+	for k := range b.calls { // the newest
+		c := &b.calls[k]
+		if g.Kind == "write" && writeOps[g.Op] == c.Op || g.Kind == "ioctl" && c.Object == g.Object && c.Method == g.Method && g.drives(c) {
+			i = k
+		}
+	}
+	if i < 0 { // DEVX, port, driver
+		return "the library's own questions"
+	}
+	g.compare(t, &b.calls[i])
+	return ""
+}
+
+// writeOps are the names here of what is compared of writes.
+var writeOps = map[string]string{"open_device": "open context", "create_cq": "create completion queue", "create_qp": "create queue pair"}
+
+// mapping compares a mapping of registers.
+func (b *goldenBench) mapping(t *testing.T, g *goldenCall) (why string) {
+	if g.Ctx == "ioctl_dynamic_uar" {
+		return "registers whose place the kernel chooses"
+	}
+	off, err := strconv.ParseInt(g.Offset, 0, 64)
+	must(t, err)
+	if n, ok := mlx5.Mapped(b.ctx)[off]; !ok || n != g.Length || g.Prot != syscall.PROT_WRITE || g.Flags != syscall.MAP_SHARED {
+		t.Errorf("%s: %d bytes at %#x, protection %d, flags %d; ours %v", g.ID, g.Length, off, g.Prot, g.Flags, mlx5.Mapped(b.ctx))
+	}
+	return ""
 }
 
 // drives reports whether a call of INVOKE_WRITE carries the same command.
@@ -191,11 +270,11 @@ func (g *goldenCall) drives(c *uverbs.Call) bool {
 
 func (g *goldenCall) compare(t *testing.T, got *uverbs.Call) {
 	t.Helper()
-	if uint32(got.DriverID) != g.DriverID {
+	if g.Kind == "ioctl" && uint32(got.DriverID) != g.DriverID {
 		t.Errorf("%s: driver %d, want %d", g.ID, got.DriverID, g.DriverID)
 	}
 	for _, a := range got.Attrs {
-		if a.Name != "COMP_CHANNEL" && !slices.ContainsFunc(g.Attrs, func(w goldenAttr) bool { return w.ID == a.ID }) {
+		if g.Kind == "ioctl" && a.Name != "COMP_CHANNEL" && !slices.ContainsFunc(g.Attrs, func(w goldenAttr) bool { return w.ID == a.ID }) {
 			t.Errorf("%s: extra attribute %s", g.ID, a.Name)
 		}
 	}

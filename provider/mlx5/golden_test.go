@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -120,36 +121,61 @@ type goldenLine struct {
 	goldenSizes
 }
 
-// golden gives the lines of a name: those of testdata, the random ones among them
-// that were made later in the same way, and those of the directory that MLX5_VECTORS
-// names, for lines that are not kept here.
+// golden gives the lines of a name.
 func golden(t testing.TB, name string) (lines []goldenLine) {
 	t.Helper()
 	if binary.NativeEndian.Uint16([]byte{1, 0}) != 1 {
 		t.Skip("the vectors are of a little-endian host")
 	}
-	files := []string{"testdata/" + name + ".jsonl.gz", "testdata/" + name + "-random.jsonl.gz"}
-	if dir := os.Getenv("MLX5_VECTORS"); dir != "" {
-		more, err := filepath.Glob(filepath.Join(dir, name+".jsonl*"))
-		if err != nil {
-			t.Fatal(err)
+	GoldenLines(t, name, func(b []byte) {
+		var l goldenLine
+		if err := json.Unmarshal(b, &l); err != nil {
+			t.Fatalf("%v in %s", err, b)
 		}
-		files = append(files, more...)
+		switch l.Quirk {
+		case "", "doorbell_from_failed_wqe", "poll_error_discards", "max_inline_underflow":
+		default:
+			t.Errorf("%s: quirk %q is not known", l.ID, l.Quirk)
+		}
+		lines = append(lines, l)
+	})
+	return lines
+}
+
+// goldenNames are the files of vectors, but for random ones and compression.
+var goldenNames = []string{"send", "recv", "cq", "sizing", "uverbs"}
+
+// GoldenLines gives each line of the files of a name: those of testdata, the random
+// ones among them that were made later in the same way, and those of the directory
+// that MLX5_VECTORS names, which has no other files of lines.
+func GoldenLines(t testing.TB, name string, line func([]byte)) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/" + name + "*.jsonl.gz")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no vectors of %s: %v", name, err)
+	}
+	if dir := os.Getenv("MLX5_VECTORS"); dir != "" {
+		more, err := filepath.Glob(filepath.Join(dir, "*.jsonl*"))
+		if err != nil || len(more) == 0 {
+			t.Fatalf("no vectors in %s: %v", dir, err)
+		}
+		for _, f := range more {
+			base, _, _ := strings.Cut(filepath.Base(f), ".")
+			switch base = strings.TrimSuffix(base, "-random"); {
+			case base == name:
+				files = append(files, f)
+			case !slices.Contains(goldenNames, base):
+				t.Fatalf("%s: nothing replays it; names are %v", f, goldenNames)
+			}
+		}
 	}
 	for _, f := range files {
-		n := len(lines)
-		readLines(t, f, func(b []byte) {
-			var l goldenLine
-			if err := json.Unmarshal(b, &l); err != nil {
-				t.Fatalf("%v in %s", err, b)
-			}
-			lines = append(lines, l)
-		})
-		if len(lines) == n {
+		n := 0
+		readLines(t, f, func(b []byte) { n++; line(b) })
+		if n == 0 {
 			t.Fatalf("%s has no lines", f)
 		}
 	}
-	return lines
 }
 
 // readLines gives each line of a file, which may be compressed.
