@@ -121,13 +121,21 @@ func (c *Chain) take(s slot) {
 }
 
 // flush gives the pending requests for one post, and how many of them are
-// signaled: the last, and one at least every half depth, so that every posted slot
-// comes back.
-func (c *Chain) flush() (wrs []qp.SendWR, signaled int) {
+// signaled: the last, and one at least every half depth and every so many bytes, so
+// that neither slots nor the window come back all at once. A window that did would
+// leave the wire idle for a round trip each time.
+func (c *Chain) flush(every int) (wrs []qp.SendWR, signaled int) {
 	half := max(len(c.slots)/2, 1)
-	for i := half - 1; i < len(c.batch)-1; i += half {
-		c.batch[i].Flags |= qp.Signaled
-		signaled++
+	first := c.next - uint64(len(c.batch))
+	requests, bytes := 0, 0
+	for i := range len(c.batch) - 1 {
+		requests++
+		bytes += c.slots[(first+uint64(i))%uint64(len(c.slots))].bytes
+		if requests == half || bytes >= every {
+			c.batch[i].Flags |= qp.Signaled
+			signaled++
+			requests, bytes = 0, 0
+		}
 	}
 	c.batch[len(c.batch)-1].Flags |= qp.Signaled
 	return c.batch, signaled + 1

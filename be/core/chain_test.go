@@ -38,13 +38,20 @@ func TestChainAgainstModel(t *testing.T) {
 				if c.Pending() == 0 {
 					continue
 				}
-				wrs, n := c.flush()
+				every := 1 + rng.IntN(400)
+				wrs, n := c.flush(every)
 				if len(wrs) != len(pending) {
 					t.Fatalf("seed %d: %d requests, want %d", seed, len(wrs), len(pending))
 				}
+				unsignaled := 0
 				for i, w := range wrs {
+					unsignaled += pending[i]
 					if w.Flags&qp.Signaled != 0 {
 						n--
+						unsignaled = 0
+					}
+					if unsignaled >= every {
+						t.Fatalf("seed %d: %d bytes without a signal, want one every %d", seed, unsignaled, every)
 					}
 					flight = append(flight, posted{w.ID, w.Flags&qp.Signaled != 0, pending[i]})
 					if w.ID>>32 != 7 {
@@ -97,7 +104,7 @@ func TestChainSignalsEveryHalfDepth(t *testing.T) {
 		c.write(&outgoing{}, 0)
 	}
 	signaled := 0
-	wrs, _ := c.flush()
+	wrs, _ := c.flush(1 << 30)
 	for i, w := range wrs {
 		if w.Flags&qp.Signaled != 0 {
 			signaled++

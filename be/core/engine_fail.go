@@ -61,7 +61,9 @@ const flushGrace = 5 * time.Millisecond
 // failedRequest takes a completion with an error.
 func (e *Engine) failedRequest(now time.Duration, c *cq.Completion) {
 	e.stats.countStatus(c.Status)
-	if c.Status != cq.WRFlushError {
+	if e.goAwaySent { // the peer left at our GOAWAY; only control messages came after it
+		e.Fail(now, ErrClosed)
+	} else if c.Status != cq.WRFlushError {
 		e.Fail(now, c.Err())
 	} else if e.flushErr == nil && e.state < engineFailed {
 		e.flushErr, e.flushBy = c.Err(), now+flushGrace

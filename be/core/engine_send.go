@@ -7,6 +7,10 @@ import (
 	"github.com/byteexpress/byteexpress/cq"
 )
 
+// signalShare is how many completions a full window takes to come back, at least,
+// if it is of as many fragments.
+const signalShare = 4
+
 // Flush schedules as much as slots, credits and window allow, and posts it with
 // one doorbell.
 func (e *Engine) Flush(now time.Duration) {
@@ -25,7 +29,7 @@ func (e *Engine) Flush(now time.Duration) {
 	if e.chain.Pending() == 0 {
 		return
 	}
-	wrs, signaled := e.chain.flush()
+	wrs, signaled := e.chain.flush(max(e.window.Limit()/signalShare, 1))
 	n, err := e.qp.PostSend(wrs)
 	e.chain.flushed(n)
 	e.stats.Doorbells++

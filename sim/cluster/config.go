@@ -36,6 +36,10 @@ type Config struct {
 	RetryCount uint8
 	RNRTimer   qp.RNRTimer
 
+	// WindowTarget is of queueing; the window adapts to it between a fragment and
+	// Window. 0: it is static.
+	WindowTarget time.Duration
+
 	// StepDelay is the time from the first completion, or call of the application,
 	// until the node acts on it; 0: 500 ns.
 	StepDelay des.Time
@@ -63,6 +67,6 @@ func (c *Config) engine(i int, initiator bool) core.Config {
 		SendDepth: c.SendDepth, RecvDepth: c.RecvDepth, PeerDepth: c.RecvDepth, EagerLimit: c.EagerBytes, Fragment: c.Fragment, Window: c.Window,
 		MaxMessage: uint64(c.MaxMessage), Backlog: c.Backlog, PeerBacklog: c.Backlog, MaxSockets: c.MaxSockets, Initiator: initiator,
 		IDBase: uint64(i) << 32, RecvBit: recvBit,
-		Keepalive: c.Keepalive, PeerTimeout: c.PeerTimeout, DrainTimeout: c.DrainTimeout, Linger: c.Linger,
+		WindowTarget: c.WindowTarget, Keepalive: c.Keepalive, PeerTimeout: c.PeerTimeout, DrainTimeout: c.DrainTimeout, Linger: c.Linger,
 	}
 }

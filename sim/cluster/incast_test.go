@@ -3,9 +3,9 @@ package cluster
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"io"
 	"runtime"
 	"testing"
+	"time"
 
 	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/sim/des"
@@ -30,11 +30,11 @@ type incast struct {
 
 // runIncast has n senders keep two messages queued each, for the given time, over a
 // switch whose egress queue holds 2 MiB.
-func runIncast(t testing.TB, n, window int, span des.Time, trace io.Writer) (r incast) {
+func runIncast(t testing.TB, n int, cfg Config, span des.Time) (r incast) {
 	t.Helper()
 	c := star(t, fabric.Config{
-		Seed: 1, SkipWrites: true, Trace: trace, Switch: fabric.SwitchConfig{EgressBytes: egressBytes},
-	}, Config{Window: window}, n+1)
+		Seed: 1, SkipWrites: true, Switch: fabric.SwitchConfig{EgressBytes: egressBytes},
+	}, cfg, n+1)
 	sink := c.Node(0)
 	got := make([]float64, n)
 	number := map[*core.Socket]int{}
@@ -81,8 +81,8 @@ func runIncast(t testing.TB, n, window int, span des.Time, trace io.Writer) (r i
 	if n := c.f.Counts(); !n.Conserved() {
 		t.Errorf("packets: %+v", n)
 	}
-	t.Logf("%d senders, window %d: peak queue %d bytes, %d drops, goodput %.3f of the link, Jain %.4f, %d credit stalls, %d events",
-		n, window, r.down.PeakQueueBytes, r.down.Drops, r.goodput, r.jain, r.stats.CreditStalls, r.events)
+	t.Logf("%d senders, window %d, target %v: peak queue %d bytes, %d drops, goodput %.3f of the link, Jain %.4f, %d credit stalls, %d events",
+		n, c.cfg.Window, cfg.WindowTarget, r.down.PeakQueueBytes, r.down.Drops, r.goodput, r.jain, r.stats.CreditStalls, r.events)
 	return r
 }
 
@@ -90,7 +90,7 @@ func runIncast(t testing.TB, n, window int, span des.Time, trace io.Writer) (r i
 // used, and nobody starves. Without a window the queue overflows. Credits have
 // nothing to do with either.
 func TestIncast(t *testing.T) {
-	with := runIncast(t, senders, 64<<10, 40*des.Millisecond, nil)
+	with := runIncast(t, senders, Config{Window: 64 << 10}, 40*des.Millisecond)
 	if with.down.PeakQueueBytes > senders*64<<10 || with.down.Drops != 0 {
 		t.Errorf("with windows the queue grows to %d bytes and drops %d frames", with.down.PeakQueueBytes, with.down.Drops)
 	}
@@ -100,7 +100,7 @@ func TestIncast(t *testing.T) {
 	if with.jain < 0.95 {
 		t.Errorf("Jain's fairness is %.3f, want 0.95", with.jain)
 	}
-	without := runIncast(t, senders, 1<<30, 10*des.Millisecond, nil)
+	without := runIncast(t, senders, Config{Window: 1 << 30}, 10*des.Millisecond)
 	if without.down.Drops == 0 || without.down.PeakQueueBytes < egressBytes*9/10 {
 		t.Errorf("control without windows: %d bytes and %d drops: the test shows nothing", without.down.PeakQueueBytes, without.down.Drops)
 	}
@@ -114,8 +114,23 @@ func TestIncast(t *testing.T) {
 
 // TestAlone: one engine fills the link if its window lets it.
 func TestAlone(t *testing.T) {
-	if r := runIncast(t, 1, 2<<20, 20*des.Millisecond, nil); r.goodput < 0.95*maxGoodput {
+	if r := runIncast(t, 1, Config{Window: 2 << 20}, 20*des.Millisecond); r.goodput < 0.95*maxGoodput {
 		t.Errorf("goodput is %.3f of the link", r.goodput)
+	}
+}
+
+// TestProbe
+func TestProbe(t *testing.T) {
+	for _, us := range []time.Duration{5, 10, 20, 50, 100} {
+		for _, n := range []int{1, 4, 16} {
+			for _, w := range []int{256<<10, 1 << 20, 2<<20} {
+				runIncast(t, n, Config{Window: w, WindowTarget: us * time.Microsecond}, 40*des.Millisecond)
+			}
+		}
+	}
+	for _, w := range []int{64<<10,128<<10, 256<<10, 512<<10, 1 << 20, 2<<20} {
+		runIncast(t, 1, Config{Window: w}, 40*des.Millisecond)
+		runIncast(t, 4, Config{Window: w}, 40*des.Millisecond)
 	}
 }
 
@@ -158,7 +173,7 @@ func TestSameRun(t *testing.T) {
 func BenchmarkIncast(b *testing.B) {
 	events := uint64(0)
 	for b.Loop() {
-		events += runIncast(b, senders, 64<<10, 5*des.Millisecond, nil).events
+		events += runIncast(b, senders, Config{Window: 64 << 10}, 5*des.Millisecond).events
 	}
 	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
