@@ -1,5 +1,5 @@
-// Lab runs the tests that need an RDMA device, and two-process scenarios, on a real
-// Linux kernels: Debian's stock kernels in small virtual machines (QEMU, no KVM
+// Lab runs the tests that need an RDMA device, and two-process scenarios, on
+// real Linux kernels: Debian's stock kernels in small virtual machines (QEMU, no KVM
 // needed) with an rxe device (software RoCE) named rxe0.
 //
 //	go run ./lab                                      every suite and scenario

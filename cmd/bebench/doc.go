@@ -3,6 +3,7 @@
 //
 //	bebench                           the main job: a parameter server over ByteExpress and over TCP
 //	bebench devices                   the RDMA devices of this machine
+//	bebench doctor                    what of the set-up keeps RDMA from working, and what mends it
 //	bebench send|write|... bw|lat     verbs, as perftest does
 //	bebench msg bw|lat                ByteExpress sockets
 //	bebench ps                        the parameter-server job, on one host or several
