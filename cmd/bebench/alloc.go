@@ -46,7 +46,8 @@ func newAlloc(e *env) *cobra.Command {
 	fs.StringVar(&f.source, "source", "heap,pool", "where threads allocate: heap (one for each), pool (the pool's own calls)")
 	fs.StringVar(&f.huge, "huge", "advise", "pages: advise (transparent huge pages), off")
 	fs.BoolVar(&f.tsv, "tsv", false, "one run, printed as the line of the C harness, memory peak of the process included")
-	f.output.add(fs)
+	f.output.addFiles(fs)
+	f.output.limits.addRate(fs)
 	return c
 }
 

@@ -81,6 +81,11 @@ func TestAllocGrowth(t *testing.T) {
 		t.Errorf("%v: %.200s", err, chart)
 	}
 	bebench(context.Background(), "alloc", "growth", "--live", "8", "--samples", "4").want(t, exit.Done, "plateau", "registered[MiB]")
+
+	gone := filepath.Join(t.TempDir(), "gone", "growth.svg")
+	if r := bebench(context.Background(), "alloc", "growth", "--svg", gone); r.code != exit.Failed || r.out != "" {
+		t.Errorf("a chart that cannot be written: status %d, after %q, want %d at once", r.code, r.out, exit.Failed)
+	}
 	for _, c := range []struct{ args, text string }{
 		{"-w medium", "small or large"}, {"--source stack", "heap or pool"}, {"--live 0", "--live"}, {"--samples 1", "--samples"},
 	} {

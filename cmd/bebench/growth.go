@@ -35,7 +35,7 @@ func newGrowth(e *env) *cobra.Command {
 	fs.IntVar(&f.live, "live", 256, "live set to grow to, in `MiB`")
 	fs.IntVar(&f.samples, "samples", 64, "points of the result, half of them while the set grows")
 	fs.StringVar(&f.svg, "svg", "", "write a chart to a `file`")
-	f.output.add(fs)
+	f.output.addFiles(fs)
 	return c
 }
 
@@ -53,6 +53,8 @@ func (f *growthFlags) check() (allocjob.Workload, error) {
 		return w, exit.Usagef("alloc growth: --live %d: want 1 to %d", f.live, 64<<10)
 	case f.samples < 2 || f.samples > 10_000:
 		return w, exit.Usagef("alloc growth: --samples %d: want 2 to 10000", f.samples)
+	case f.svg != "":
+		return w, errors.Wrap(report.CanSave(f.svg), "--svg")
 	}
 	return w, nil
 }

@@ -140,6 +140,8 @@ func TestUsage(t *testing.T) {
 		{"send lat --max-p99 0", "--max-p99 0: must be more than 0"},
 		{"send bw --min-bw NaN", "--min-bw NaN: must be more than 0"},
 		{"send bw --json /", "--json /: not a regular file"},
+		{"alloc --max-p99 5", "unknown flag: --max-p99"},
+		{"alloc growth --min-msgrate 5", "unknown flag: --min-msgrate"},
 		{"devices --json x", "only - is possible"},
 		{"send bw -d sim: somewhere", "simulator inside one process"},
 		{"ps --transport udp", "want be, tcp or both"},

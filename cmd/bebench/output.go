@@ -31,14 +31,21 @@ type outputFlags struct {
 	set      func(flag string) bool // whether the command line has the flag
 }
 
+// add is for commands whose rows have latencies, and which tell how far they are.
 func (o *outputFlags) add(fs *pflag.FlagSet) {
-	o.set = fs.Changed
+	o.addFiles(fs)
+	fs.Var(&o.interval, "interval", "also report every so many seconds what was done since")
+	fs.StringVar(&o.progress, "progress", o.progress, "`when` to show progress on standard error: auto (on a terminal), always, never")
+	o.limits.addRate(fs)
+	o.limits.add(fs)
+}
+
+// addFiles is for all commands.
+func (o *outputFlags) addFiles(fs *pflag.FlagSet) {
+	o.set, o.progress = fs.Changed, "auto"
 	fs.StringVar(&o.json, "json", "", "write the results as JSON to a `file`, or with - to standard output instead of the table")
 	fs.BoolVar(&o.stream, "json-stream", false, "write each result as one line of JSON to standard output instead of the table")
-	fs.Var(&o.interval, "interval", "also report every so many seconds what was done since")
-	fs.StringVar(&o.progress, "progress", "auto", "`when` to show progress on standard error: auto (on a terminal), always, never")
 	fs.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of the run for go tool pprof to a `file`")
-	o.limits.add(fs)
 }
 
 func (o *outputFlags) check() error {
@@ -60,7 +67,7 @@ func (o *outputFlags) check() error {
 	if o.json == "" || o.json == "-" {
 		return nil
 	}
-	return report.CanSave(o.json)
+	return errors.Wrap(report.CanSave(o.json), "JSON result")
 }
 
 // limits are thresholds; 0 is none. A miss is exit status 3.
@@ -70,9 +77,12 @@ type limits struct {
 
 func (l *limits) add(fs *pflag.FlagSet) {
 	fs.Float64Var(&l.minBW, "min-bw", 0, "fail below this average bandwidth in `Gbit/s`")
-	fs.Float64Var(&l.minRate, "min-msgrate", 0, "fail below so many `million` operations a second")
 	fs.Float64Var(&l.maxP99, "max-p99", 0, "fail above this 99th percentile of latency in `microseconds`")
 	fs.Float64Var(&l.maxMean, "max-mean", 0, "fail above this mean latency in `microseconds`")
+}
+
+func (l *limits) addRate(fs *pflag.FlagSet) {
+	fs.Float64Var(&l.minRate, "min-msgrate", 0, "fail below so many `million` operations a second")
 }
 
 func (l *limits) check(set func(flag string) bool) error {

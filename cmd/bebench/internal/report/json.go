@@ -21,15 +21,15 @@ func (d *Document) Write(w io.Writer) error {
 // partial names the file that is written first, beside the one that is meant.
 func partial(path string) string { return path + ".part" }
 
-// CanSave reports whether Save will be able to write there, before a measurement
-// is spent on it.
+// CanSave reports whether a file can be written there, before a measurement is
+// spent on it.
 func CanSave(path string) error {
 	f, err := os.Create(partial(path))
 	if err != nil {
-		return errors.Wrap(err, "JSON result")
+		return err
 	}
 	_ = f.Close()
-	return errors.Wrap(os.Remove(f.Name()), "JSON result")
+	return os.Remove(f.Name())
 }
 
 // Save writes the document to a file in one step: whoever reads the file at any
