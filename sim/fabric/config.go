@@ -61,6 +61,7 @@ type NICConfig struct {
 	RxLatency des.Time // from the last bit until the completion; 0: the default
 	Quantum   int      // packets a turn; 0: the default
 	MTU       qp.MTU   // of the port; 0: 4096
+	DCQCN     DCQCN    // congestion control; the zero value is without
 }
 
 // Link is a cable: both directions alike.

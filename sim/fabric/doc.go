@@ -24,6 +24,9 @@
 // when the wire is free: at most one frame waits ahead of it. READ responses and
 // acknowledgements do not wait for a turn.
 //
+// With NICConfig.DCQCN, receivers tell senders of marked packets, and the limit of a
+// queue pair keeps it out of its turn.
+//
 // A switch charges a frame to the port that it came in by and to the egress queue
 // until its last bit has left. With PFC, a port whose share of the buffer is used
 // up makes its peer pause the data class; what still arrives has headroom. Without

@@ -33,7 +33,7 @@ type Fabric struct {
 
 	injected, delivered, dropped, lost uint64 // packets
 
-	kickKind, sentKind, arriveKind, runKind, bellKind des.Kind
+	kickKind, sentKind, arriveKind, runKind, bellKind, unparkKind des.Kind
 }
 
 // New makes an empty fabric with a kernel of its own.
@@ -46,6 +46,7 @@ func New(cfg Config) *Fabric {
 	f.arriveKind = f.k.Handle(func(a, b int32) { f.ports[a].arrive(b) })
 	f.runKind = f.k.Handle(func(a, _ int32) { f.hosts[a].wake() })
 	f.bellKind = f.k.Handle(func(a, _ int32) { f.hosts[a].rung() })
+	f.unparkKind = f.k.Handle(func(a, b int32) { f.hosts[a].unpark(b) })
 	return f
 }
 
@@ -73,8 +74,8 @@ func (f *Fabric) Switch(i int) *Switch { return f.switches[i] }
 // Err is why the trace ended, nil if it did not.
 func (f *Fabric) Err() error { return f.err }
 
-// Counts are the packets that NICs sent to a host that exists, and what became of
-// them.
+// Counts are the packets that NICs sent to a host that exists, CNPs included, and
+// what became of them.
 type Counts struct {
 	Injected, Delivered, Dropped, Lost, Queued uint64
 }
@@ -90,11 +91,11 @@ func (f *Fabric) Counts() Counts {
 			c.Queued += uint64(p.queue[i].n)
 		}
 		for fr := p.wire.head; fr != nil; fr = fr.next {
-			if fr.kind == packetFrame {
+			if fr.kind != pauseFrame {
 				c.Queued++
 			}
 		}
-		if p.tx != nil && p.tx.kind == packetFrame {
+		if p.tx != nil && p.tx.kind != pauseFrame {
 			c.Queued++
 		}
 	}

@@ -9,6 +9,7 @@ import (
 const (
 	lowerBytes = 18 + 20 + 8 + 4 // Ethernet with its checksum, IPv4, UDP, invariant checksum
 	gapBytes   = 20              // preamble and inter-frame gap: on the wire, in no buffer
+	cnpBytes   = 78              // a CNP: transport header and 16 reserved bytes (RoCE annex A17.9.3)
 	pauseBytes = 64              // a PFC frame (IEEE 802.1Qbb)
 	cellBytes  = 208             // buffers are used in cells of that size (Broadcom Trident+)
 )
@@ -26,6 +27,7 @@ type frameKind uint8
 
 const (
 	packetFrame frameKind = iota
+	notifyFrame           // congestion notification
 	pauseFrame
 )
 
@@ -34,9 +36,11 @@ type frame struct {
 	next   *frame
 	at     des.Time // when it may be sent, or arrives
 	pkt    nic.Packet
-	flow   *flow // of the packet's sender
-	in     *port // by which it came into the switch that has it
-	size   int   // bytes in a buffer
+	flow   *flow // of the packet's sender; notifyFrame: of the flow that it is about
+	to     *Host
+	hash   uint64 // of the choice among ways
+	in     *port  // by which it came into the switch that has it
+	size   int    // bytes in a buffer
 	kind   frameKind
 	class  class
 	marked bool // congestion experienced

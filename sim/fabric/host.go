@@ -14,6 +14,11 @@ import (
 type flow struct {
 	src, dst *Host
 	hash     uint64
+
+	react     reaction // at the sender
+	nextAvail des.Time // when its limit lets the next frame go
+
+	notifyAt des.Time // at the receiver: when it may send a CNP again
 }
 
 // Host is a machine with one NIC of one port. Its methods belong to the goroutine
@@ -29,6 +34,11 @@ type Host struct {
 	first int       // of ready
 	bells []*nic.QP // doorbells on their way to the NIC, oldest first
 	armed des.Time  // when the NIC runs by itself
+
+	parked []*nic.QP // wait for their limit, by the number in their event
+	spare  []int32   // free numbers
+	sent   uint64    // CNPs
+	heard  uint64
 }
 
 func newHost(f *Fabric, id int) *Host {
@@ -86,15 +96,23 @@ func (h *Host) Send(_ *nic.NIC, p *nic.Packet) nic.Ticket {
 		return 0 // nobody has that address
 	}
 	fr := h.f.newFrame()
-	fr.pkt, fr.flow, fr.kind, fr.class = *p, fl, packetFrame, data
+	fr.pkt, fr.flow, fr.to, fr.hash, fr.kind, fr.class = *p, fl, fl.dst, fl.hash, packetFrame, data
 	if p.Op.IsAck() {
 		fr.class = control
 	}
 	fr.size = lowerBytes + p.Op.HeaderBytes() + p.Payload.Len()
+	if fr.class == data {
+		h.limit(fl, fr)
+	}
+	h.push(fr)
+	return 0
+}
+
+// push queues a frame of ours.
+func (h *Host) push(fr *frame) {
 	h.f.injected++
 	h.port.queue[fr.class].push(fr)
 	h.port.start()
-	return 0
 }
 
 // offer takes a queue pair that has packets to send. It is called within run.
@@ -113,6 +131,10 @@ func (h *Host) pull() {
 		} else if h.first > 64 && h.first > len(h.ready)/2 {
 			h.ready, h.first = h.ready[:copy(h.ready, h.ready[h.first:])], 0
 		}
+		if at := h.heldUntil(next); at > h.f.k.Now() {
+			h.park(next, at)
+			continue
+		}
 		if h.nic.Transmit(h.f.k.Now().Duration(), next, h.f.cfg.NIC.Quantum) {
 			h.ready = append(h.ready, next)
 		}
@@ -124,6 +146,14 @@ func (h *Host) pull() {
 func (h *Host) receive(fr *frame) {
 	h.f.trace(h.port, "rx", fr)
 	h.f.delivered++
+	if fr.kind == notifyFrame {
+		h.notified(fr.flow)
+		h.f.recycle(fr)
+		return
+	}
+	if fr.marked {
+		fr.flow.notify()
+	}
 	h.nic.Deliver(h.f.k.Now().Duration(), &fr.pkt)
 	h.f.recycle(fr)
 	h.run()

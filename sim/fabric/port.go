@@ -145,7 +145,7 @@ func (p *port) sent() {
 
 func (p *port) lose(fr *frame) {
 	p.stats.Lost++
-	if fr.kind == packetFrame {
+	if fr.kind != pauseFrame {
 		p.f.lost++
 	}
 	p.f.trace(p, "lost", fr)

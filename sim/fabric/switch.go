@@ -49,14 +49,14 @@ func (s *Switch) forward(in *port, fr *frame) {
 // next is the port to a frame's host, nil if there is no way. Of several, a flow
 // always takes the same.
 func (s *Switch) next(fr *frame) *port {
-	hops := s.routes[fr.flow.dst.id]
+	hops := s.routes[fr.to.id]
 	switch len(hops) {
 	case 0:
 		return nil
 	case 1:
 		return hops[0]
 	}
-	hi, _ := bits.Mul64(hash(fr.flow.hash^s.salt), uint64(len(hops)))
+	hi, _ := bits.Mul64(hash(fr.hash^s.salt), uint64(len(hops)))
 	return hops[hi]
 }
 
