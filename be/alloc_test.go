@@ -24,7 +24,13 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	var parts [3][]byte
 	for _, size := range []int{0, 64, 8192, 100000, 1 << 20} {
 		b := alloc(t, p.nodes[1], size, 1)
+		offer := func(on bool) {
+			if err := client.SetGet(on); err != nil {
+				t.Fatal(err)
+			}
+		}
 		for name, send := range map[string]func() error{
+			"Send offered":     func() error { return client.Send(ctx, b) },
 			"Send":             func() error { return client.Send(ctx, b) },
 			"Send with cancel": func() error { return client.Send(canceled, b) },
 			"Post": func() error {
@@ -42,6 +48,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			},
 		} {
 			t.Run(fmt.Sprintf("%s %d", name, size), func(t *testing.T) {
+				offer(name == "Send offered")
 				op := func() {
 					if err := send(); err != nil {
 						t.Fatal(err)

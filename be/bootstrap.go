@@ -11,7 +11,6 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/be/core"
-	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -98,7 +97,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 		return b.fail(err)
 	}
 	p := qp.Path{
-		Port: uint8(n.cfg.Port), SGIDIndex: uint8(b.path.gid.Index), Access: mr.LocalWrite | mr.RemoteWrite, SendPSN: b.psn,
+		Port: uint8(n.cfg.Port), SGIDIndex: uint8(b.path.gid.Index), Access: memoryAccess, SendPSN: b.psn,
 		DestNum: qp.Num(b.their.QPNum), RecvPSN: qp.PSN(b.their.PSN), DGID: b.their.GID, LID: b.their.LID,
 		Global: a.global, MTU: a.mtu, MaxReads: uint8(a.reads), MaxDestReads: uint8(a.reads),
 		AckTimeout: n.cfg.AckTimeout, RetryCount: uint8(n.cfg.RetryCount), TrafficClass: n.cfg.TrafficClass, SL: n.cfg.ServiceLevel,
@@ -120,7 +119,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 		SendDepth: n.cfg.SendDepth, RecvDepth: n.cfg.RecvDepth, PeerDepth: b.their.RecvDepth, EagerLimit: a.eager, Fragment: a.fragment,
 		Window: n.cfg.WindowBytes, WindowTarget: n.cfg.WindowTarget, Cap: n.worker.cap, MaxMessage: uint64(a.message), Backlog: n.cfg.Backlog, PeerBacklog: b.their.Backlog, MaxSockets: a.sockets,
 		Initiator: dialer, IDBase: uint64(c.index) << idIndexShift, RecvBit: idRecv, SocketQuota: n.cfg.SocketQuotaBytes,
-		Unordered: b.their.has(&b.own, featureUnordered), HoldTimeout: n.cfg.HoldTimeout,
+		Unordered: b.their.has(&b.own, featureUnordered), Get: a.reads > 0 && b.their.has(&b.own, featureGet), HoldTimeout: n.cfg.HoldTimeout,
 		Keepalive: n.cfg.Keepalive, PeerTimeout: n.cfg.PeerTimeout, DrainTimeout: n.cfg.StepTimeout, Linger: n.cfg.Linger,
 	}
 	e, err := core.NewEngine(cfg, b.q, n.mem, n.quota, c)

@@ -92,9 +92,12 @@ type hello struct {
 }
 
 // The features. What belongs to one is used only if both hellos have it.
-const featureUnordered = "unordered" // OPEN with wire.FlagUnordered
+const (
+	featureUnordered = "unordered" // OPEN with wire.FlagUnordered
+	featureGet       = "get"       // RTS with wire.FlagGet, FIN
+)
 
-var ownFeatures = []string{featureUnordered}
+var ownFeatures = []string{featureUnordered, featureGet}
 
 // has reports whether both sides know a feature.
 func (h *hello) has(own *hello, feature string) bool {

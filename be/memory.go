@@ -9,6 +9,10 @@ import (
 	"github.com/byteexpress/byteexpress/mr"
 )
 
+// memoryAccess is what peers may do with the node's memory once they were told its
+// keys: write where they were granted it, and in get mode read what was offered.
+const memoryAccess = mr.LocalWrite | mr.RemoteWrite | mr.RemoteRead
+
 // memory is the node's pool as engines see it. It remembers when the pool had
 // nothing left, so that the next Free tells the workers.
 type memory struct {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/bemalloc"
-	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -96,7 +95,7 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	if n.pd, err = ctx.AllocPD(); err != nil {
 		return nil, errors.Wrap(err, "be: new node: protection domain")
 	}
-	pool, err := bemalloc.New(bemalloc.Config{Registrar: n.pd, Access: mr.LocalWrite | mr.RemoteWrite, MaxBytes: cfg.PoolBytes, MaxRegionBytes: int64(min(attr.MaxMRSize, 1<<62))})
+	pool, err := bemalloc.New(bemalloc.Config{Registrar: n.pd, Access: memoryAccess, MaxBytes: cfg.PoolBytes, MaxRegionBytes: int64(min(attr.MaxMRSize, 1<<62))})
 	if err != nil {
 		n.pd.Close()
 		return nil, errors.Wrap(err, "be: new node: registered memory")

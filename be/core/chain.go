@@ -14,7 +14,8 @@ const slotBytes = (wire.MaxControl + 63) &^ 63
 
 // slot is what the chain remembers of one request until it completes.
 type slot struct {
-	msg   *outgoing     // the message that the request belongs to; nil: control
+	msg   *outgoing     // the message that the request belongs to; nil: control, or a READ
+	in    *incoming     // the message that a READ belongs to
 	bytes int           // of the send window
 	at    time.Duration // when it was prepared
 }
@@ -104,6 +105,17 @@ func (c *Chain) write(m *outgoing, n int) (bytes int, final bool) {
 	}
 	c.take(slot{msg: m, bytes: bytes})
 	return bytes, final
+}
+
+// read prepares a READ of the next n bytes of a message that the peer offered.
+func (c *Chain) read(in *incoming, n int) {
+	sges := c.segments()
+	sges[0] = qp.SGE{Addr: mr.Addr(in.buf) + uint64(in.offset), Length: uint32(n), LKey: in.lkey}
+	wr := c.grow()
+	wr.Opcode, wr.RemoteAddr, wr.RKey, wr.SGEs = qp.Read, in.addr+uint64(in.offset), in.rkey, sges[:1]
+	in.offset += n
+	in.refs++
+	c.take(slot{in: in, bytes: n})
 }
 
 // grow gives a zero request at the end of the batch.

@@ -71,6 +71,8 @@ func (e *Engine) sendControl() {
 		n = wire.PutU64(body, c.a)
 	case wire.GoAway:
 		n = wire.PutPair(body, c.id, uint32(c.reason))
+	case wire.Fin:
+		n = wire.PutPair(body, 0, uint32(c.reason))
 	case wire.SocketCredit:
 		c.sock.creditQueued = false
 		c.sock.takenTold = c.sock.taken

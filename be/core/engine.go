@@ -42,10 +42,13 @@ type Engine struct {
 	deficit int // consumed receives that wait for replacement
 
 	controls controlQueue
-	starts   turns // sockets with a message to begin
-	writes   turns // sockets with fragments to write
-	finals   ring  // of those, the ones whose final fragment waits for a credit
-	turn     bool  // whose turn it is between starts and writes
+	starts   turns   // sockets with a message to begin
+	writes   turns   // sockets with fragments to write
+	reads    turns   // sockets with fragments to read
+	finals   ring    // of those, the ones whose final fragment waits for a credit
+	turn     bool    // whose turn it is between starts and fragments
+	readTurn bool    // and between writes and reads
+	flushed  outList // messages whose last request was flushed: they end with the cause
 
 	table     table
 	sending   int // outgoing messages whose callers were not told yet
@@ -81,7 +84,7 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 		credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, true), window: NewWindow(cfg.Window), cap: cfg.Cap, transfers: transfers{free: -1},
 		drainBy: Never, retryAt: Never, leaveBy: Never, flushBy: Never,
 		// As long as the longest that one visit sends: nobody misses a round.
-		starts: turns{round: 1, quantum: cfg.EagerLimit + wire.HeaderLen}, writes: turns{round: 1, quantum: cfg.Fragment},
+		starts: turns{round: 1, quantum: cfg.EagerLimit + wire.HeaderLen}, writes: turns{round: 1, quantum: cfg.Fragment}, reads: turns{round: 1, quantum: cfg.Fragment},
 	}
 	if cfg.WindowTarget > 0 {
 		e.window = NewAdaptiveWindow(min(cfg.Fragment, cfg.Window), cfg.Window, cfg.WindowTarget)
@@ -214,7 +217,7 @@ func (e *Engine) Cancel(s *Socket, tag uint64) {
 }
 
 func (e *Engine) cancel(m *outgoing, err error) {
-	if m.state == sendRequested || m.state == sendWriting {
+	if m.state == sendRequested || m.state == sendOffered || m.state == sendWriting {
 		// On the same queue pair as its WRITEs, hence after them.
 		e.control(control{typ: wire.Cancel, id: m.sock.id, seq: m.seq})
 	}

@@ -37,8 +37,11 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 			e.endOutgoing(m, cause)
 		}
 	}
+	for e.flushed.head != nil {
+		e.endOutgoing(e.flushed.head, cause)
+	}
 	for s, ok := e.chain.abandon(); ok; s, ok = e.chain.abandon() {
-		e.freeSlot(s)
+		e.freeSlot(s, false)
 	}
 	e.chain.batch = e.chain.batch[:0]
 	for _, t := range [][]*Socket{e.table.own, e.table.peer} {
@@ -95,7 +98,7 @@ func (e *Engine) down() {
 	}
 	e.state, e.drainBy = engineDown, Never
 	for e.chain.InFlight() > 0 {
-		e.freeSlot(e.chain.release())
+		e.freeSlot(e.chain.release(), false)
 	}
 	for _, t := range [][]*Socket{e.table.own, e.table.peer} {
 		for _, s := range t {

@@ -84,6 +84,11 @@ func (e *Engine) onOpened(s *Socket, h *wire.Header, body []byte) error {
 // onClose takes the peer's end of a socket. It comes after the peer's last
 // WRITE; our CLOSED comes after our last one.
 func (e *Engine) onClose(s *Socket) {
+	e.stopReads(s, wire.ReasonLeaving)
+	if s.reading > 0 {
+		s.closeOwed = true // the peer keeps what we read until CLOSED
+		return
+	}
 	e.control(control{typ: wire.Closed, id: s.id})
 	if s.state == sockCloseSent {
 		e.failSends(s, ErrClosed)

@@ -91,8 +91,6 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 		return nil
 	case wire.Open:
 		return e.onOpen(&h, body)
-	case wire.Fin:
-		return protocolError(h.Type, "type", uint64(h.Type), "no FIN: get mode was not agreed on")
 	}
 	s := e.socket(h.Socket)
 	if s == nil {
@@ -102,7 +100,16 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 	case wire.Data:
 		return e.onData(s, &h, entry, len(body))
 	case wire.RTS:
-		return e.onRTS(now, s, &h, wire.U64(body))
+		o := wire.Offer{Length: wire.U64(body)}
+		if h.Flags&wire.FlagGet != 0 {
+			o = wire.ParseOffer(body)
+			if err := e.checkOffer(&h, &o); err != nil {
+				return err
+			}
+		}
+		return e.onRTS(now, s, &h, &o)
+	case wire.Fin:
+		return e.onFin(s, &h, body)
 	case wire.CTS:
 		return e.onCTS(s, &h, wire.ParseGrant(body))
 	case wire.Reject:
@@ -159,12 +166,12 @@ func (e *Engine) appendIncoming(s *Socket, seq uint32, n int) *incoming {
 	return in
 }
 
-func (e *Engine) onRTS(now time.Duration, s *Socket, h *wire.Header, length uint64) error {
+func (e *Engine) onRTS(now time.Duration, s *Socket, h *wire.Header, o *wire.Offer) error {
 	if err := s.announced(h); err != nil {
 		return err
 	}
-	if length > e.cfg.MaxMessage {
-		return protocolError(h.Type, "length", length, "at most the message limit of the hello")
+	if o.Length > e.cfg.MaxMessage {
+		return protocolError(h.Type, "length", o.Length, "at most the message limit of the hello")
 	}
 	if s.deaf() {
 		e.Taken(s, 1)
@@ -173,7 +180,8 @@ func (e *Engine) onRTS(now time.Duration, s *Socket, h *wire.Header, length uint
 		}
 		return nil
 	}
-	in := e.appendIncoming(s, h.Sequence, int(length))
+	in := e.appendIncoming(s, h.Sequence, int(o.Length))
+	in.get, in.addr, in.rkey = h.Flags&wire.FlagGet != 0, o.Addr, mr.RKey(o.RKey)
 	e.hold(now, in)
 	if e.held <= maxSkipped {
 		e.Retry(now)
@@ -251,8 +259,8 @@ func (e *Engine) grant(in *incoming) bool {
 		return false
 	}
 	region, err := e.mem.Region(buf)
-	transfer, ok := uint32(0), false
-	if err == nil {
+	transfer, ok := uint32(0), in.get && err == nil
+	if !in.get && err == nil {
 		transfer, ok = e.transfers.take(in)
 	}
 	if !ok {
@@ -263,6 +271,11 @@ func (e *Engine) grant(in *incoming) bool {
 	in.buf, in.reserved = buf, in.length
 	in.sock.inUse.Add(int64(in.length))
 	e.unhold(in)
+	if in.get {
+		in.lkey = region.LKey
+		e.startRead(in)
+		return true
+	}
 	in.state = recvWriting
 	e.control(control{typ: wire.CTS, id: in.sock.id, seq: in.seq, a: mr.Addr(buf), b: uint64(transfer)<<32 | uint64(region.RKey)})
 	return true
@@ -331,6 +344,9 @@ func (e *Engine) onCTS(s *Socket, h *wire.Header, g wire.Grant) error {
 	if m == nil {
 		return s.late(h)
 	}
+	if m.state == sendOffered {
+		return protocolError(h.Type, "sequence", uint64(h.Sequence), "that of a message that was not offered to be read")
+	}
 	if g.Addr+uint64(m.length) < g.Addr {
 		return protocolError(h.Type, "address", g.Addr, "room for the message below 2^64")
 	}
@@ -353,9 +369,18 @@ func (s *Socket) late(h *wire.Header) error {
 func (e *Engine) onReject(s *Socket, h *wire.Header, reason wire.Reason) error {
 	m := s.requested.bySeq(h.Sequence)
 	if m == nil {
+		if m = s.offered.bySeq(h.Sequence); m != nil {
+			m.unlink()
+			e.unref(m, true)
+			return nil
+		}
 		return s.late(h)
 	}
 	e.stats.Rejected++
+	if m.state == sendOffered {
+		m.state = sendRequested // nobody reads it
+		m.refs--
+	}
 	e.endOutgoing(m, reasonError(ErrRejected, reason, ""))
 	return nil
 }
@@ -364,6 +389,11 @@ func (e *Engine) onReject(s *Socket, h *wire.Header, reason wire.Reason) error {
 // peer's last WRITE, so the buffer is free.
 func (e *Engine) onCancel(s *Socket, h *wire.Header) error {
 	for in := s.inHead; in != nil; in = in.next {
+		if in.seq == h.Sequence && in.get && (in.state == recvHeld || in.state == recvReading) {
+			e.stats.Canceled++
+			e.giveUp(in, wire.ReasonCanceled)
+			return nil
+		}
 		if in.seq == h.Sequence && (in.state == recvHeld || in.state == recvWriting) {
 			e.dropTransfer(in)
 			in.state = recvVoid
@@ -372,7 +402,7 @@ func (e *Engine) onCancel(s *Socket, h *wire.Header) error {
 			return nil
 		}
 	}
-	if s.deaf() && int32(h.Sequence-s.received) < 0 {
+	if (s.deaf() || e.cfg.Get) && int32(h.Sequence-s.received) < 0 {
 		return nil
 	}
 	return protocolError(h.Type, "sequence", uint64(h.Sequence), "that of a message on its way")

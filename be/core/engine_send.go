@@ -74,7 +74,7 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 		if canStart && !e.credits.CanSend() {
 			creditStop, canStart = true, false
 		}
-		canWrite := e.writes.n() > 0 && room == roomForWrite
+		canWrite := e.writes.n()+e.reads.n() > 0 && room == roomForWrite
 		if !canStart && !canWrite {
 			break
 		}
@@ -83,7 +83,13 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 			e.visitStart(e.starts.next())
 		} else {
 			e.turn = true
-			room = e.visitWrite(e.writes.next())
+			if e.reads.n() > 0 && (e.readTurn || e.writes.n() == 0) {
+				e.readTurn = false
+				room = e.visitRead(e.reads.next())
+			} else {
+				e.readTurn = true
+				room = e.visitWrite(e.writes.next())
+			}
 		}
 	}
 	if room != capFull {
@@ -111,12 +117,26 @@ func (e *Engine) visitStart(s *Socket) {
 		e.stats.Eager++
 		e.stats.EagerBytes += uint64(m.length)
 	} else {
-		m.state = sendRequested
 		s.requested.push(m)
-		n := wire.PutU64(e.chain.header()[wire.HeaderLen:], uint64(m.length))
-		e.sendHeader(wire.RTS, 0, s.id, m.seq, n, nil)
+		e.sendRTS(s, m)
 	}
 	e.starts.spend(&s.starts, cost, s.startable())
+}
+
+// sendRTS asks the peer to take a large message, or in get mode to read it.
+func (e *Engine) sendRTS(s *Socket, m *outgoing) {
+	body := e.chain.header()[wire.HeaderLen:]
+	if s.get && !m.gathers() {
+		if r, err := e.mem.Region(m.buf); err == nil {
+			m.state = sendOffered
+			m.refs++
+			o := wire.Offer{Length: uint64(m.length), Addr: m.pieces[0].Addr, RKey: uint32(r.RKey)}
+			e.sendHeader(wire.RTS, wire.FlagGet, s.id, m.seq, o.Put(body), nil)
+			return
+		}
+	}
+	m.state = sendRequested
+	e.sendHeader(wire.RTS, 0, s.id, m.seq, wire.PutU64(body, uint64(m.length)), nil)
 }
 
 // room is what a fragment found: without room, nobody can write.
@@ -164,7 +184,9 @@ func (e *Engine) visitWrite(s *Socket) room {
 }
 
 // hasWork reports whether anything waits to be sent.
-func (e *Engine) hasWork() bool { return e.controls.n > 0 || e.starts.n()+e.writes.n()+e.finals.n > 0 }
+func (e *Engine) hasWork() bool {
+	return e.controls.n > 0 || e.starts.n()+e.writes.n()+e.reads.n()+e.finals.n > 0
+}
 
 // completeSend frees the slots up to a completed request.
 func (e *Engine) completeSend(now time.Duration, c *cq.Completion) {
@@ -179,8 +201,8 @@ func (e *Engine) completeSend(now time.Duration, c *cq.Completion) {
 	if c.Status == cq.Success {
 		e.sample(now, n)
 	}
-	for range n {
-		e.freeSlot(e.chain.release())
+	for i := range n { // those before the last one succeeded
+		e.freeSlot(e.chain.release(), i < n-1 || c.Status == cq.Success)
 	}
 	if e.goAwaySent && e.state == engineUp && e.controls.n == 0 && e.chain.InFlight()+e.chain.Pending() == 0 {
 		e.Fail(now, ErrClosed)
@@ -202,10 +224,14 @@ func (e *Engine) sample(now time.Duration, n int) {
 	}
 }
 
-func (e *Engine) freeSlot(s slot) {
+// freeSlot takes a slot back. ok says whether its request succeeded.
+func (e *Engine) freeSlot(s slot, ok bool) {
 	e.window.Return(s.bytes)
 	e.cap.release(s.bytes)
 	if s.msg != nil {
-		e.unref(s.msg)
+		e.unref(s.msg, ok)
+	}
+	if s.in != nil {
+		e.readDone(s.in, ok)
 	}
 }

@@ -79,6 +79,16 @@ func (m *fakeMemory) at(addr uint64, n uint32) []byte {
 	return m.arena[off : off+uint64(n)]
 }
 
+// owns reports whether n bytes lie in one allocated buffer.
+func (m *fakeMemory) owns(addr uint64, n uint32) bool {
+	for at, c := range m.live {
+		if addr >= at && addr+uint64(n) <= at+uint64(c) {
+			return true
+		}
+	}
+	return false
+}
+
 // fakeQuota is a quota for one goroutine.
 type fakeQuota struct{ limit, used int }
 
@@ -112,6 +122,7 @@ type fakeQP struct {
 	closed   bool
 	posts    int
 	imms     int
+	stray    int // READs from or to memory that is not allocated
 }
 
 type sent struct {
@@ -231,6 +242,13 @@ func (q *fakeQP) carry() bool {
 		}
 		copy(q.mem.at(s.RemoteAddr, uint32(len(payload))), payload)
 	}
+	if s.Opcode == qp.Read {
+		g := s.SGEs[0]
+		if s.RKey != 2 || !q.mem.owns(s.RemoteAddr, g.Length) || !q.mem.owns(g.Addr, g.Length) {
+			q.stray++
+		}
+		copy(q.mem.at(g.Addr, g.Length), q.mem.at(s.RemoteAddr, g.Length))
+	}
 	if s.Opcode == qp.Send || s.Opcode == qp.WriteWithImm {
 		r := p.rq[0]
 		p.rq = p.rq[1:]
@@ -339,12 +357,14 @@ type world struct {
 	sides [2]*side
 	now   time.Duration
 	rng   *rand.Rand
+
+	astray bool // READs may go astray: a control
 }
 
 func testConfig() Config {
 	return Config{
 		SendDepth: 32, RecvDepth: 16, PeerDepth: 16, EagerLimit: 1024, Fragment: 2048, Window: 8192, MaxMessage: 1 << 20, Backlog: 8, PeerBacklog: 8,
-		MaxSockets: 64, Unordered: true, RecvBit: testRecvBit, IDBase: 5 << 32, Linger: 1000, DrainTimeout: 1000,
+		MaxSockets: 64, Unordered: true, Get: true, RecvBit: testRecvBit, IDBase: 5 << 32, Linger: 1000, DrainTimeout: 1000,
 	}
 }
 
@@ -444,6 +464,9 @@ func (w *world) check(s *side) {
 	}
 	if c := s.e.cap; c != nil && (c.posted < 0 || c.posted > max(c.limit, s.e.cfg.Fragment)) {
 		w.t.Fatalf("%s: %d bytes posted over all engines, the bound is %d", s.name, c.posted, c.limit)
+	}
+	if s.qp.stray > 0 && !w.astray {
+		w.t.Fatalf("%s: %d READs from or to memory that is not allocated", s.name, s.qp.stray)
 	}
 	if s.qp.full > 0 {
 		w.t.Fatalf("%s: the queue was full at a post", s.name)

@@ -66,6 +66,18 @@ func (v *victim) message(t wire.Type, socket, seq uint32, body ...byte) []byte {
 	return append(b, body...)
 }
 
+// offer has the victim offer message 0 of socket 1.
+func (v *victim) offer() {
+	v.open()
+	v.e.SetGet(v.in[0], true)
+	v.sendLarge(5000)
+}
+
+// offered is the peer's offer of a message of socket 1.
+func (v *victim) offered(seq uint32, n, addr uint64) []byte {
+	return flagged(v.message(wire.RTS, 1, seq, append(append(u64(n), u64(addr)...), u32s(2)...)...), wire.FlagGet)
+}
+
 // flagged sets flags in a message.
 func flagged(b []byte, flags byte) []byte {
 	b[1] = flags
@@ -217,7 +229,47 @@ func TestHostilePeer(t *testing.T) {
 		}, "socket of DATA"},
 		{"taken more than sent", func(v *victim) { v.open(); v.inject(v.message(wire.SocketCredit, 1, 1)) }, "sequence of SOCKET_CREDIT"},
 		{"taken less than before", func(v *victim) { v.open(); v.inject(v.message(wire.SocketCredit, 1, 1<<32-1)) }, "sequence of SOCKET_CREDIT"},
-		{"fin without get", func(v *victim) { v.open(); v.inject(v.message(wire.Fin, 1, 0, u32s(0, 0)...)) }, "FIN"},
+		{"fin of nothing", func(v *victim) { v.open(); v.inject(v.message(wire.Fin, 1, 0, u32s(0, 0)...)) }, "sequence of FIN"},
+		{"fin of what was not offered", func(v *victim) {
+			v.open()
+			v.sendLarge(5000)
+			v.inject(v.message(wire.Fin, 1, 0, u32s(0, 0)...))
+		}, "sequence of FIN"},
+		{"fin with a transfer", func(v *victim) { v.offer(); v.inject(v.message(wire.Fin, 1, 0, u32s(1, 0)...)) }, "transfer of FIN is 1"},
+		{"fin twice", func(v *victim) {
+			v.offer()
+			v.inject(v.message(wire.Fin, 1, 0, u32s(0, 0)...))
+			v.inject(v.message(wire.Fin, 1, 0, u32s(0, 0)...))
+		}, "sequence of FIN"},
+		{"fin that says no", func(v *victim) { v.offer(); v.inject(v.message(wire.Fin, 1, 0, u32s(0, 1<<32-1)...)) }, ""},
+		{"fin after our cancel", func(v *victim) {
+			v.offer()
+			v.e.Cancel(v.in[0], 9)
+			v.inject(v.message(wire.Fin, 1, 0, u32s(0, 0)...))
+		}, ""},
+		{"reject after our cancel", func(v *victim) {
+			v.offer()
+			v.e.Cancel(v.in[0], 9)
+			v.inject(v.message(wire.Reject, 1, 0, u32s(5)...))
+		}, ""},
+		{"close of what it may read", func(v *victim) { v.offer(); v.inject(v.message(wire.Close, 1, 0, u32s(0)...)) }, ""},
+		{"cts for an offer", func(v *victim) { v.offer(); v.inject(v.message(wire.CTS, 1, 0, make([]byte, 16)...)) }, "sequence of CTS"},
+		{"offer that was not agreed on", func(v *victim) {
+			v.open()
+			v.e.cfg.Get = false
+			v.inject(v.offered(0, 5000, 4096))
+		}, "flags of RTS"},
+		{"offer of nothing", func(v *victim) { v.open(); v.inject(v.offered(0, 0, 4096)) }, "length of RTS is 0"},
+		{"offer beyond the end of memory", func(v *victim) { v.open(); v.inject(v.offered(0, 5000, 1<<64-4999)) }, "address of RTS"},
+		{"offer of 2^64-1 bytes", func(v *victim) { v.open(); v.inject(v.offered(0, 1<<64-1, 0)) }, "length of RTS is 18446744073709551615"},
+		{"offer with a short body", func(v *victim) { v.open(); v.inject(flagged(v.message(wire.RTS, 1, 0, u64(5000)...), wire.FlagGet)) }, "body length of RTS"},
+		{"offer, cancel, cancel", func(v *victim) {
+			v.open()
+			v.inject(v.offered(0, 5000, v.side.mem.base))
+			v.inject(v.message(wire.Cancel, 1, 0))
+			v.inject(v.message(wire.Cancel, 1, 0))
+		}, ""},
+		{"final instead of reading", func(v *victim) { v.open(); v.inject(v.offered(0, 5000, v.side.mem.base)); v.final(0, 904) }, "immediate"},
 		{"ping with a body of 7", func(v *victim) { v.inject(v.message(wire.Ping, 0, 0, make([]byte, 7)...)) }, "body length of PING"},
 		{"good peer", func(v *victim) {
 			v.open()
@@ -272,6 +324,8 @@ func FuzzPeer(f *testing.F) {
 	f.Add(append(open[:len(open):len(open)], record(0xd1, 0, 0)...))
 	f.Add(append(append(open[:len(open):len(open)], record(byte(wire.RTS), 1, 0, u64(100)...)...), record(0xe0, 100, 0, 0, 0, 0, 0)...))
 	f.Add(append(record(0xc0|byte(wire.Open), 1, 0, 1, 0, 0, 0, 'x'), append(record(byte(wire.RTS), 1, 0, u64(100)...), record(byte(wire.Data), 1, 1)...)...))
+	f.Add(append(open[:len(open):len(open)], append(record(0xc0|byte(wire.RTS), 1, 0, append(append(u64(5000), u64(64)...), u32s(2)...)...), record(byte(wire.Cancel), 1, 0)...)...))
+	f.Add(append(open[:len(open):len(open)], append(record(0xd3, 0, 200), record(byte(wire.Fin), 1, 0, u32s(0, 0)...)...)...))
 	f.Add(record(0xf0, 0, 0, make([]byte, 40)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v := newVictim(t)
@@ -289,6 +343,11 @@ func FuzzPeer(f *testing.F) {
 				v.send(v.side, v.in[int(socket)%len(v.in)], fl, int(seq)*100, 0)
 			case kind == 0xd1 && len(v.in) > 0:
 				v.e.CloseSocket(v.now, v.in[int(socket)%len(v.in)])
+			case kind == 0xd3 && len(v.in) > 0:
+				v.e.SetGet(v.in[int(socket)%len(v.in)], true)
+				v.send(v.side, v.in[int(socket)%len(v.in)], fl, 2000+int(seq)*10, 1)
+			case kind == 0xd4 && len(v.in) > 0:
+				v.e.Cancel(v.in[int(socket)%len(v.in)], 1)
 			case kind == 0xd2:
 				v.e.Open(1, "y", nil)
 			case kind == 0xe0 && len(body) >= 4:

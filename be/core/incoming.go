@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
+	"github.com/byteexpress/byteexpress/mr"
 )
 
 // recvState is where a message that we receive stands.
@@ -12,6 +13,7 @@ type recvState uint8
 const (
 	recvHeld    recvState = iota // asked for; no memory or no slot yet
 	recvWriting                  // the peer may write to its buffer
+	recvReading                  // get mode: READs are prepared or posted
 	recvReady                    // whole; waits for those before it
 	recvVoid                     // canceled or rejected: skipped
 )
@@ -33,6 +35,17 @@ type incoming struct {
 	buf      []byte
 	reserved int
 	slot     int // index of its transfer slot while writing
+
+	// Get mode.
+	get      bool
+	gaveUp   wire.Reason // why it is not read to its end; ReasonNone: it is
+	failed   bool        // a READ did not succeed
+	readNext *incoming   // of those that its socket has to read
+	addr     uint64      // of the peer's buffer
+	rkey     mr.RKey
+	lkey     mr.LKey // of buf
+	offset   int     // bytes asked for so far
+	refs     int     // chain slots that refer to it
 }
 
 // append puts in at the end of its socket's list.

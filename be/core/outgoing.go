@@ -11,6 +11,7 @@ type sendState uint8
 const (
 	sendQueued    sendState = iota // nothing of it was sent
 	sendRequested                  // RTS sent: waits for CTS
+	sendOffered                    // get mode: RTS sent, the peer reads
 	sendWriting                    // the peer said where: fragments go out
 	sendPosted                     // all of it is in the chain
 	sendEnded                      // the caller was told
@@ -38,7 +39,7 @@ type outgoing struct {
 	addr   uint64
 	rkey   mr.RKey
 	imm    uint32
-	refs   int   // chain slots that refer to it
+	refs   int   // chain slots that refer to it, and a peer that may read it
 	err    error // what the caller was told, or will be when refs is 0
 }
 
@@ -132,17 +133,20 @@ func (e *Engine) newOutgoing() *outgoing {
 	return m
 }
 
-// unref drops what a chain slot held of m. The last one ends the message.
-func (e *Engine) unref(m *outgoing) {
+// unref drops what a chain slot held of m. The last one ends the message; if its
+// request did not succeed, Fail is about to.
+func (e *Engine) unref(m *outgoing, ok bool) {
 	m.refs--
 	if m.refs > 0 {
 		return
 	}
-	switch m.state {
-	case sendPosted:
+	switch {
+	case m.state == sendPosted && !ok && e.state == engineUp:
+		e.flushed.push(m)
+	case m.state == sendPosted:
 		e.stats.Sent++
 		e.endOutgoing(m, nil)
-	case sendEnded:
+	case m.state == sendEnded:
 		e.recycleOutgoing(m)
 	}
 }
@@ -155,6 +159,9 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 		return
 	}
 	m.unlink()
+	if m.state == sendOffered {
+		m.sock.offered.push(m) // the peer may still read it
+	}
 	m.state, m.err = sendEnded, err
 	if s := m.sock; s != nil {
 		if s.queue.head == nil {

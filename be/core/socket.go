@@ -29,10 +29,12 @@ type Socket struct {
 	err      error // what Closed was told
 	answered bool  // ACCEPT or REFUSE came
 
+	get       bool // our large messages are offered to be read
 	unordered bool // messages are delivered as they are whole
 
 	// Sending.
 	starts, writes link
+	offered        outList // ended here, and the peer may still read them
 	weight         int     // shares of a round
 	queue          outList // nothing sent yet
 	requested      outList // RTS sent
@@ -47,6 +49,11 @@ type Socket struct {
 	taken        uint32 // of those, how many our application took
 	takenTold    uint32 // the newest count that the peer was sent
 	creditQueued bool
+	reads        link
+	readHead     *incoming // to be read, with something left to ask for
+	readTail     *incoming
+	reading      int  // messages in state recvReading
+	closeOwed    bool // the peer's CLOSE is answered when reading is 0
 	inHead       *incoming
 	inTail       *incoming
 	inUse        atomic.Int64 // bytes of the quota
@@ -123,7 +130,7 @@ func (e *Engine) newID() (uint32, bool) {
 
 func (e *Engine) addSocket(id uint32) *Socket {
 	s := &Socket{e: e, id: id, weight: 1}
-	s.starts.sock, s.writes.sock = s, s
+	s.starts.sock, s.writes.sock, s.reads.sock = s, s, s
 	t := &e.table.peer
 	if e.isOwn(id) {
 		t = &e.table.own
@@ -151,7 +158,10 @@ func (e *Engine) removeSocket(s *Socket, err error) {
 	e.table.live--
 	s.starts.remove()
 	s.writes.remove()
+	s.reads.remove()
+	s.readHead, s.readTail, s.reading = nil, nil, 0
 	e.failSends(s, err)
+	e.releaseOffers(s)
 	e.dropIncoming(s)
 	e.tellClosed(s, err)
 }
@@ -234,12 +244,12 @@ func (e *Engine) CloseSocket(now time.Duration, s *Socket) {
 		s.state = sockClosing
 		s.lingerUntil = now + e.cfg.Linger
 		e.tellClosed(s, ErrClosed)
-		e.rejectHeld(s)
-		if s.sending == 0 {
-			e.sendClose(s)
-		} else {
+		e.rejectHeld(s) // before stopReads, which may end in CLOSE
+		e.stopReads(s, wire.ReasonLeaving)
+		if s.sending > 0 {
 			e.lingering = append(e.lingering, s)
 		}
+		e.mayClose(s)
 	}
 }
 
@@ -266,7 +276,13 @@ func (e *Engine) reject(in *incoming, reason wire.Reason) {
 // afterSend runs when a message of the socket ended.
 func (e *Engine) afterSend(s *Socket) {
 	e.sending--
-	if s.sending == 0 && s.state == sockClosing {
+	e.mayClose(s)
+}
+
+// mayClose sends the CLOSE of a closing socket that has nothing left to send, and
+// nothing that it still reads from the peer.
+func (e *Engine) mayClose(s *Socket) {
+	if s.sending == 0 && s.reading == 0 && s.state == sockClosing {
 		e.sendClose(s)
 	}
 }

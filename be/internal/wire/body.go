@@ -25,6 +25,7 @@ const (
 	ReasonLeaving   Reason = 3 // the node is closing
 	ReasonTooLarge  Reason = 4 // longer than the receiver takes
 	ReasonNoMemory  Reason = 5 // the receiver has no memory for it
+	ReasonCanceled  Reason = 6 // the sender gave it up
 )
 
 // String is the reason in words.
@@ -42,6 +43,8 @@ func (r Reason) String() string {
 		return "the message is longer than the receiver takes"
 	case ReasonNoMemory:
 		return "the receiver has no memory for the message"
+	case ReasonCanceled:
+		return "the sender gave the message up"
 	}
 	return "unknown reason"
 }
@@ -119,6 +122,29 @@ func ParseGrant(b []byte) Grant {
 		Addr:     binary.LittleEndian.Uint64(b[4:]),
 		RKey:     binary.LittleEndian.Uint32(b[12:]),
 	}
+}
+
+// offerLen is the length of an Offer.
+const offerLen = 20
+
+// Offer is the body of RTS in get mode: where the receiver may read a message.
+type Offer struct {
+	Length uint64
+	Addr   uint64
+	RKey   uint32
+}
+
+// Put encodes the offer and says how long it is.
+func (o *Offer) Put(b []byte) int {
+	binary.LittleEndian.PutUint64(b, o.Length)
+	binary.LittleEndian.PutUint64(b[8:], o.Addr)
+	binary.LittleEndian.PutUint32(b[16:], o.RKey)
+	return offerLen
+}
+
+// ParseOffer decodes the body of RTS in get mode; Parse has checked the length.
+func ParseOffer(b []byte) Offer {
+	return Offer{Length: binary.LittleEndian.Uint64(b), Addr: binary.LittleEndian.Uint64(b[8:]), RKey: binary.LittleEndian.Uint32(b[16:])}
 }
 
 // PutPair encodes a body of two 32-bit numbers: FIN's transfer and status,

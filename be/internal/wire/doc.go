@@ -11,8 +11,9 @@
 //	REFUSE         reason u32, text                      it is not
 //	DATA           payload up to the eager limit         a small message, whole
 //	RTS            length u64                            a large message wants to be sent
+//	RTS, get mode  length u64, address u64, rkey u32     a large message may be read there
 //	CTS            transfer u32, address u64, rkey u32   write it there
-//	FIN            transfer u32, status u32              get mode: it was read
+//	FIN            0 u32, status u32                     get mode: the message of this sequence was read, or why not
 //	REJECT         reason u32                            the message of this sequence is not taken
 //	CANCEL         -                                     the sender gives it up; after its last WRITE
 //	CREDIT         -                                     only carries granted
@@ -36,6 +37,11 @@
 // A large message is RTS, CTS, WRITEs of one fragment each, and a last
 // WRITE_WITH_IMM whose immediate is the transfer of the CTS: the receiver's slot
 // and its generation.
+//
+// In get mode it is RTS, with the flag and where the message is, READs of the
+// receiver at its own pace, and FIN: only then, or after REJECT, is the sender's
+// buffer its own again, also when it sent CANCEL. The receiver sends CLOSE and
+// CLOSED when its READs have ended.
 //
 // After CLOSE its sender sends nothing more on that socket; CLOSED answers it,
 // after the answering side's last WRITE, and frees the number.

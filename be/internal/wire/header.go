@@ -14,7 +14,7 @@ const (
 	Accept                       // the socket is made
 	Refuse                       // it is not; body: reason, text
 	Data                         // a small message, whole; body: payload
-	RTS                          // a large message wants to be sent; body: length
+	RTS                          // a large message wants to be sent; body: length, or an Offer
 	CTS                          // write it there; body: transfer, address, rkey
 	Fin                          // get mode: it was read; body: transfer, status
 	Reject                       // that message is not taken; body: reason
@@ -54,10 +54,12 @@ var bodyLen = [endType]int{
 const (
 	// FlagUnordered of OPEN: messages of the socket are delivered as they are whole.
 	FlagUnordered = 1 << 0
+	// FlagGet of RTS: the message is to be read from where its longer body says.
+	FlagGet = 1 << 0
 )
 
 // flagsOf are the flags that a type may have.
-var flagsOf = [endType]uint8{Open: FlagUnordered}
+var flagsOf = [endType]uint8{Open: FlagUnordered, RTS: FlagGet}
 
 // Header is the common header.
 //
@@ -100,7 +102,11 @@ func (h *Header) Parse(b []byte, bodyBytes int) error {
 	case b[3] != 0:
 		return &FieldError{Type: h.Type, Field: "reserved", Value: uint64(b[3]), Want: "0"}
 	}
-	if n := bodyLen[h.Type]; n >= 0 && n != bodyBytes {
+	n := bodyLen[h.Type]
+	if h.Type == RTS && h.Flags&FlagGet != 0 {
+		n = offerLen
+	}
+	if n >= 0 && n != bodyBytes {
 		return &FieldError{Type: h.Type, Field: "body length", Value: uint64(bodyBytes), Want: "the length of its type"}
 	}
 	return nil

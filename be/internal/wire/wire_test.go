@@ -92,6 +92,8 @@ func FuzzMessage(f *testing.F) {
 	f.Add(encode(Header{Type: Refuse, Socket: 1}, body[:PutRefuse(body, ReasonBusy, "full")]))
 	f.Add(encode(Header{Type: Data, Socket: 1}, []byte("hello")))
 	f.Add(encode(Header{Type: RTS, Socket: 1, Sequence: 9}, body[:PutU64(body, 1<<31)]))
+	f.Add(encode(Header{Type: RTS, Flags: FlagGet, Socket: 1}, body[:(&Offer{1 << 20, 2, 3}).Put(body)]))
+	f.Add(encode(Header{Type: Fin, Socket: 1, Sequence: 4}, body[:PutPair(body, 0, 1)]))
 	f.Add(encode(Header{Type: CTS, Socket: 1}, body[:(&Grant{1, 2, 3}).Put(body)]))
 	f.Add(encode(Header{Type: GoAway}, body[:PutPair(body, 5, 3)]))
 	f.Add(encode(Header{Type: Close, Socket: 2}, body[:PutU32(body, 0)]))
@@ -119,6 +121,11 @@ func FuzzMessage(f *testing.F) {
 			}
 			n = PutRefuse(out, r, s)
 		case RTS, Ping, Pong:
+			if h.Type == RTS && h.Flags&FlagGet != 0 {
+				o := ParseOffer(body)
+				n = o.Put(out)
+				break
+			}
 			n = PutU64(out, U64(body))
 		case CTS:
 			g := ParseGrant(body)

@@ -1,0 +1,198 @@
+package core
+
+import "github.com/byteexpress/byteexpress/be/internal/wire"
+
+// Get mode: the sender of a large message offers it in its RTS, and the receiver
+// READs it, a fragment at a time, when it has memory and its own window has room.
+// So a receiver of many senders decides how much comes in at once. FIN ends it.
+//
+// A buffer that was offered is the sender's again only when FIN or REJECT came, or
+// the socket's CLOSE or CLOSED, which the reader sends when its READs have ended.
+// Until then a message that the sender gave up is in the socket's offered list.
+
+// SetGet has the large messages of a socket offered to the peer from now on, or
+// written to it as usual. Gathered messages are always written. ErrUnsupported if
+// the peer does not know get mode.
+func (e *Engine) SetGet(s *Socket, on bool) error {
+	if on && !e.cfg.Get {
+		return ErrUnsupported
+	}
+	s.get = on
+	return nil
+}
+
+// CanGet reports whether both sides know get mode. Any goroutine may ask.
+func (e *Engine) CanGet() bool { return e.cfg.Get }
+
+// checkOffer checks what a peer offers.
+func (e *Engine) checkOffer(h *wire.Header, o *wire.Offer) error {
+	switch {
+	case !e.cfg.Get:
+		return protocolError(h.Type, "flags", uint64(h.Flags), "no get mode: it was not agreed on")
+	case o.Length == 0:
+		return protocolError(h.Type, "length", 0, "at least 1 in get mode")
+	case o.Addr+o.Length < o.Addr:
+		return protocolError(h.Type, "address", o.Addr, "room for the message below 2^64")
+	}
+	return nil
+}
+
+// startRead begins to read a message that has memory.
+func (e *Engine) startRead(in *incoming) {
+	s := in.sock
+	in.state = recvReading
+	s.reading++
+	if s.readTail != nil {
+		s.readTail.readNext = in
+	} else {
+		s.readHead = in
+	}
+	s.readTail = in
+	e.reads.add(&s.reads)
+}
+
+// unread takes a message out of the list of those that its socket has to read.
+func (e *Engine) unread(in *incoming) {
+	s := in.sock
+	var last *incoming
+	for p := s.readHead; p != nil; last, p = p, p.readNext {
+		if p != in {
+			continue
+		}
+		if last == nil {
+			s.readHead = in.readNext
+		} else {
+			last.readNext = in.readNext
+		}
+		if s.readTail == in {
+			s.readTail = last
+		}
+		in.readNext = nil
+		break
+	}
+	if s.readHead == nil {
+		s.reads.remove()
+	}
+}
+
+// visitRead prepares a READ of one fragment of the socket's oldest message that has
+// something left.
+func (e *Engine) visitRead(s *Socket) room {
+	e.stats.Visits++
+	in := s.readHead
+	n := min(in.length-in.offset, e.cfg.Fragment)
+	switch {
+	case !e.window.Room(n):
+		return windowFull
+	case !e.cap.room(e, n):
+		e.cap.wait(e, n)
+		return capFull
+	}
+	e.chain.read(in, n)
+	e.window.Take(n)
+	e.cap.take(e, n)
+	e.stats.Reads++
+	e.stats.ReadBytes += uint64(n)
+	if in.offset == in.length {
+		if s.readHead = in.readNext; s.readHead == nil {
+			s.readTail = nil
+		}
+		in.readNext = nil
+	}
+	e.reads.spend(&s.reads, n, s.readHead != nil)
+	return roomForWrite
+}
+
+// readDone takes a READ that ended.
+func (e *Engine) readDone(in *incoming, ok bool) {
+	in.refs--
+	in.failed = in.failed || !ok
+	if e.state == engineUp && !in.failed && in.refs == 0 && (in.offset == in.length || in.gaveUp != wire.ReasonNone) {
+		e.endRead(in)
+	}
+}
+
+// endRead tells the peer that a message is read, or given up, and that no READ of
+// it is on its way.
+func (e *Engine) endRead(in *incoming) {
+	s := in.sock
+	e.control(control{typ: wire.Fin, id: s.id, seq: in.seq, reason: in.gaveUp})
+	s.reading--
+	in.state = recvReady
+	if in.gaveUp != wire.ReasonNone {
+		e.dropBuffer(in)
+		in.state = recvVoid
+	}
+	e.done(in)
+	if s.closeOwed && s.reading == 0 {
+		e.onClose(s)
+		return
+	}
+	e.mayClose(s)
+}
+
+// giveUp ends a message of the peer that was offered: it is read no further.
+func (e *Engine) giveUp(in *incoming, reason wire.Reason) {
+	in.gaveUp = reason
+	switch in.state {
+	case recvHeld:
+		e.unhold(in)
+		in.state = recvVoid
+		e.control(control{typ: wire.Fin, id: in.sock.id, seq: in.seq, reason: reason})
+		e.done(in)
+	case recvReading:
+		e.unread(in)
+		if in.refs == 0 {
+			e.endRead(in)
+		}
+	}
+}
+
+// stopReads gives up all that the socket reads.
+func (e *Engine) stopReads(s *Socket, reason wire.Reason) {
+	for in := s.inHead; in != nil; {
+		if in.state == recvReading && in.gaveUp == wire.ReasonNone {
+			e.giveUp(in, reason)
+			in = s.inHead // that may have ended others too
+		} else {
+			in = in.next
+		}
+	}
+}
+
+// onFin takes the end of the peer's reading.
+func (e *Engine) onFin(s *Socket, h *wire.Header, body []byte) error {
+	transfer, status := wire.Pair(body)
+	if transfer != 0 {
+		return protocolError(h.Type, "transfer", uint64(transfer), "0")
+	}
+	if m := s.offered.bySeq(h.Sequence); m != nil { // given up meanwhile
+		m.unlink()
+		e.unref(m, true)
+		return nil
+	}
+	m := s.requested.bySeq(h.Sequence)
+	if m == nil || m.state != sendOffered {
+		return protocolError(h.Type, "sequence", uint64(h.Sequence), "that of a message that was offered")
+	}
+	m.unlink()
+	if status != uint32(wire.ReasonNone) {
+		e.stats.Rejected++
+		m.state = sendRequested // nobody reads it
+		m.refs--
+		e.endOutgoing(m, reasonError(ErrRejected, wire.Reason(status), ""))
+		return nil
+	}
+	m.state = sendPosted
+	e.stats.Offered++
+	e.unref(m, true)
+	return nil
+}
+
+// releaseOffers takes back what the peer could read: it does so no more.
+func (e *Engine) releaseOffers(s *Socket) {
+	for m := s.offered.head; m != nil; m = s.offered.head {
+		m.unlink()
+		e.unref(m, true)
+	}
+}

@@ -1,0 +1,17 @@
+package be
+
+// SetGet chooses how large messages of this side travel. Off, as at first, the
+// peer gives an address and this side writes there: the shortest way. On, this side
+// offers the message and the peer reads it, when it has memory and its own window
+// (Config.WindowBytes) has room: so a node to which many send decides how much comes
+// in at once. Messages of PostGather are always written. ErrUnsupported if the
+// peer does not know get mode, or one of the devices no READs.
+//
+// A message that is given up after it was offered may still be delivered, whole,
+// and its memory returns only when the peer reads it no more.
+func (s *Socket) SetGet(on bool) error {
+	if on && !s.conn.e.CanGet() {
+		return s.wrap(ErrUnsupported)
+	}
+	return s.set(func() { s.core.Engine().SetGet(s.core, on) })
+}
