@@ -19,16 +19,22 @@ import (
 
 // verb makes each request of the table through the exported interface.
 var verb = map[*method]func(*Context) error{
-	mQueryDevice:       func(c *Context) error { _, err := c.QueryDevice(); return err },
-	mQueryPort:         func(c *Context) error { _, err := c.QueryPort(1); return err },
-	mQueryGIDTable:     func(c *Context) error { _, err := c.GIDTable(1); return err },
-	mAllocPD:           func(c *Context) error { _, err := c.AllocPD(nil); return err },
-	mPDDestroy:         func(c *Context) error { return c.DeallocPD(16) },
-	mRegMR:             func(c *Context) error { _, _, _, err := c.RegMR(16, 1<<30, 4<<20, mr.LocalWrite, nil); return err },
-	mMRDestroy:         func(c *Context) error { return c.DeregMR(16) },
-	mCreateCompChannel: func(c *Context) error { _, err := c.CreateCompChannel(); return err },
-	mCQCreate:          func(c *Context) error { _, _, err := c.CreateCQ(&CQConfig{Entries: 4096}, nil); return err },
-	mCQDestroy:         func(c *Context) error { _, err := c.DestroyCQ(16); return err },
+	mQueryDevice:   func(c *Context) error { _, err := c.QueryDevice(); return err },
+	mQueryPort:     func(c *Context) error { _, err := c.QueryPort(1); return err },
+	mQueryGIDTable: func(c *Context) error { _, err := c.GIDTable(1); return err },
+	mAllocPD:       func(c *Context) error { _, err := c.AllocPD(nil); return err },
+	mPDDestroy:     func(c *Context) error { return c.DeallocPD(16) },
+	mRegMR:         func(c *Context) error { _, _, _, err := c.RegMR(16, 1<<30, 4<<20, mr.LocalWrite, nil); return err },
+	mMRDestroy:     func(c *Context) error { return c.DeregMR(16) },
+	mCreateCompChannel: func(c *Context) error {
+		ch, err := c.CreateCompChannel()
+		if err != nil {
+			return err
+		}
+		return ch.Close()
+	},
+	mCQCreate:  func(c *Context) error { _, _, err := c.CreateCQ(&CQConfig{Entries: 4096}, nil); return err },
+	mCQDestroy: func(c *Context) error { _, err := c.DestroyCQ(16); return err },
 	mReqNotifyCQ: func(c *Context) error {
 		n, err := c.NewNotifier(16)
 		if err != nil {
