@@ -169,12 +169,14 @@ func TestServerEndsAtAnInterrupt(t *testing.T) {
 
 func TestClientInterruptedByASignal(t *testing.T) {
 	cmd := process(t, "write", "lat", "-d", "sim:", "-D", "60")
-	var out bytes.Buffer
+	var out lockedBuffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond)
+	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(out.String(), "Latency test") && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
 	_ = cmd.Process.Signal(os.Interrupt)
 	_ = cmd.Wait()
 	if code := cmd.ProcessState.ExitCode(); code != exit.Failed || !strings.Contains(out.String(), "partial") {
