@@ -4,6 +4,7 @@ package uverbs
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -67,7 +68,9 @@ func (s *System) port(device string, port int) PortDetails {
 		p.LinkLayer = verbs.LinkEthernet
 	}
 	if gbps, _, ok := strings.Cut(p.Rate, " Gb/sec"); ok {
-		p.SpeedGbps, _ = strconv.ParseFloat(gbps, 64)
+		if v, err := strconv.ParseFloat(gbps, 64); err == nil && v >= 0 && v <= math.MaxFloat32 { // no NaN
+			p.SpeedGbps = v
+		}
 	}
 	keys, _ := list(s.class(in("pkeys")...))
 	slices.SortStableFunc(keys, func(a, b string) int { return len(a) - len(b) }) // by number: the names are sorted as text

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/byteexpress/byteexpress/verbs"
@@ -136,8 +138,8 @@ func (r *Report) governor(h *Host) {
 	case len(slow) == 0:
 		a.ok("performance, on %d CPUs", scaled)
 	default:
-		for g, n := range slow {
-			a.bad(Hint, fmt.Sprintf("%s, on %d CPUs: latency depends on how fast they wake", g, n), "cpupower frequency-set -g performance")
+		for _, g := range slices.Sorted(maps.Keys(slow)) {
+			a.bad(Hint, fmt.Sprintf("%s, on %d CPUs: latency depends on how fast they wake", g, slow[g]), "cpupower frequency-set -g performance")
 		}
 	}
 }

@@ -111,9 +111,9 @@ func (r *Report) qos(h *Host, c *provider.Candidate, p *provider.PortCandidate, 
 			}
 		}
 	}
-	for name, v := range map[string]string{"trust": trust, "PFC": pfc, "traffic class": tclass} {
-		if v != "" {
-			has = append(has, name+" "+strings.Join(strings.Fields(v), " "))
+	for _, v := range []struct{ name, is string }{{"trust", trust}, {"PFC", pfc}, {"traffic class", tclass}} {
+		if v.is != "" {
+			has = append(has, v.name+" "+strings.Join(strings.Fields(v.is), " "))
 		}
 	}
 	if hasTOS {
