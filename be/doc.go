@@ -18,6 +18,12 @@
 // Nothing is copied: a small message lands in the buffer that Recv gives, and
 // a large one is written there by the peer's device.
 //
+// # Who takes messages
+//
+// Recv, on any goroutine, suits few sockets. OnMessage calls back on the worker: the
+// shortest way for what is short, and it must not block. A [Mux] hands the messages of
+// thousands of sockets to a fixed number of goroutines, which may block.
+//
 // # Errors
 //
 // A failed engine ends all its sockets at once with the cause. Nothing is sent

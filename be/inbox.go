@@ -5,14 +5,79 @@ import (
 	"sync/atomic"
 )
 
-// inbox carries a socket's messages from the worker to the goroutines that call
-// Recv: a bounded ring with one producer and many consumers. The backlog bounds
-// what is in it, so it is never full.
+// inbox carries a socket's messages from the worker to the goroutines that take
+// them: one producer and many consumers. It grows as far as a socket needs it, at
+// most to the backlog, which bounds what is in it: so that of ten thousand sockets
+// those that are idle cost next to nothing.
 type inbox struct {
+	oldest atomic.Pointer[inboxRing] // from which messages are taken; nil: none came
+	newest *inboxRing                // the worker's: to which they are added
+}
+
+// firstInbox is how many messages the first ring of an inbox takes, a power of two
+// and at least 2: in a ring of one cell, full would look like free.
+const firstInbox = 4
+
+// push is the worker's. It reports false when there are backlog messages and more.
+func (in *inbox) push(m message, backlog int) bool {
+	r := in.newest
+	if r == nil {
+		r = newInboxRing(firstInbox)
+		in.newest = r
+		in.oldest.Store(r)
+	}
+	if r.push(m) {
+		return true
+	}
+	if len(r.cells) >= backlog {
+		return false
+	}
+	r = newInboxRing(2 * len(r.cells))
+	r.push(m)
+	in.newest.next.Store(r)
+	in.newest = r
+	return true
+}
+
+// pop takes the oldest message.
+func (in *inbox) pop() (message, bool) {
+	for {
+		r := in.oldest.Load()
+		if r == nil {
+			return message{}, false
+		}
+		if m, ok := r.pop(); ok {
+			return m, true
+		}
+		next := r.next.Load()
+		if next == nil {
+			return message{}, false
+		}
+		// What was added to r before the next ring was is there now at the latest.
+		if m, ok := r.pop(); ok {
+			return m, true
+		}
+		in.oldest.CompareAndSwap(r, next)
+	}
+}
+
+// empty reports whether a pop would find nothing.
+func (in *inbox) empty() bool {
+	for r := in.oldest.Load(); r != nil; r = r.next.Load() {
+		if !r.empty() {
+			return false
+		}
+	}
+	return true
+}
+
+// inboxRing is a bounded ring with one producer and many consumers.
+type inboxRing struct {
 	cells []inboxCell
 	mask  uint64
-	tail  uint64 // the worker's
-	_     [48]byte
+	tail  uint64                    // the worker's
+	next  atomic.Pointer[inboxRing] // set when nothing more is added to this one
+	_     [40]byte
 	head  atomic.Uint64
 }
 
@@ -27,46 +92,42 @@ type message struct {
 	reserved int
 }
 
-func newInbox(backlog int) *inbox {
-	size := 1
-	for size < backlog {
-		size *= 2
+// newInboxRing makes a ring for size messages, a power of two.
+func newInboxRing(size int) *inboxRing {
+	r := &inboxRing{cells: make([]inboxCell, size), mask: uint64(size - 1)}
+	for i := range r.cells {
+		r.cells[i].seq.Store(uint64(i))
 	}
-	in := &inbox{cells: make([]inboxCell, size), mask: uint64(size - 1)}
-	for i := range in.cells {
-		in.cells[i].seq.Store(uint64(i))
-	}
-	return in
+	return r
 }
 
-// push is the worker's. It reports false when the ring is full. A consumer may have
-// claimed the oldest message and not emptied its cell yet, while others took all
-// that came after it: push waits for that consumer, which is between two stores.
-func (in *inbox) push(m message) bool {
-	c := &in.cells[in.tail&in.mask]
-	for c.seq.Load() != in.tail {
-		if in.head.Load()+in.mask+1 <= in.tail {
+// push reports false when the ring is full. A consumer may have claimed the oldest
+// message and not emptied its cell yet, while others took all that came after it:
+// push waits for that consumer, which is between two stores.
+func (r *inboxRing) push(m message) bool {
+	c := &r.cells[r.tail&r.mask]
+	for c.seq.Load() != r.tail {
+		if r.head.Load()+r.mask+1 <= r.tail {
 			return false
 		}
 		runtime.Gosched()
 	}
 	c.msg = m
-	c.seq.Store(in.tail + 1)
-	in.tail++
+	c.seq.Store(r.tail + 1)
+	r.tail++
 	return true
 }
 
-// pop takes the oldest message.
-func (in *inbox) pop() (m message, ok bool) {
+func (r *inboxRing) pop() (m message, ok bool) {
 	for {
-		pos := in.head.Load()
-		c := &in.cells[pos&in.mask]
+		pos := r.head.Load()
+		c := &r.cells[pos&r.mask]
 		switch seq := c.seq.Load(); {
 		case seq == pos+1:
-			if in.head.CompareAndSwap(pos, pos+1) {
+			if r.head.CompareAndSwap(pos, pos+1) {
 				m = c.msg
 				c.msg = message{}
-				c.seq.Store(pos + in.mask + 1)
+				c.seq.Store(pos + r.mask + 1)
 				return m, true
 			}
 		case int64(seq-pos) <= 0:
@@ -75,8 +136,7 @@ func (in *inbox) pop() (m message, ok bool) {
 	}
 }
 
-// empty reports whether a pop would find nothing.
-func (in *inbox) empty() bool {
-	pos := in.head.Load()
-	return in.cells[pos&in.mask].seq.Load() != pos+1
+func (r *inboxRing) empty() bool {
+	pos := r.head.Load()
+	return r.cells[pos&r.mask].seq.Load() != pos+1
 }

@@ -13,7 +13,7 @@ func (s *Socket) Recv(ctx context.Context) ([]byte, error) {
 			return m, nil
 		}
 		s.waiters.Add(1)
-		if box := s.box.Load(); box != nil && !box.empty() {
+		if !s.box.empty() {
 			s.waiters.Add(-1)
 			continue
 		}
@@ -39,15 +39,11 @@ func (s *Socket) Recv(ctx context.Context) ([]byte, error) {
 // pop takes a message for the application, and tells the worker at every half
 // backlog.
 func (s *Socket) pop() ([]byte, bool) {
-	box := s.box.Load()
-	if box == nil {
-		return nil, false
-	}
-	m, ok := box.pop()
+	m, ok := s.box.pop()
 	if !ok {
 		return nil, false
 	}
-	if s.waiters.Load() > 0 && !box.empty() {
+	if s.waiters.Load() > 0 && !s.box.empty() {
 		s.ring()
 	}
 	s.core.Release(m.reserved)
@@ -72,16 +68,13 @@ func (s *Socket) deliver(m message) {
 		s.hand(m)
 		return
 	}
-	box := s.box.Load()
-	if box == nil {
-		box = newInbox(s.conn.n.cfg.Backlog)
-		s.box.Store(box)
-	}
-	if !box.push(m) {
+	if !s.box.push(m, s.conn.n.cfg.Backlog) {
 		// The backlog bounds what the peer may send; the engine has checked it.
 		panic("be: more messages than the backlog")
 	}
-	if s.waiters.Load() > 0 {
+	if mux := s.mux.Load(); mux != nil {
+		mux.wake(s)
+	} else if s.waiters.Load() > 0 {
 		s.ring()
 	}
 }
@@ -93,16 +86,21 @@ func (s *Socket) hand(m message) {
 	s.fn(m.b, nil)
 }
 
-// OnMessage has fn called with each message, in order, on the worker's
-// goroutine: it must not block. The buffer is fn's. The last call has an error
-// and no buffer. Use either OnMessage, once, or Recv.
+// OnMessage has fn called with each message, in order, on the worker's goroutine. The
+// buffer is fn's: it may be sent, kept, passed on, and is given back with the node's
+// Free. The last call has an error and no buffer. Use either OnMessage, once, or a
+// [Mux], or Recv.
+//
+// fn must not block, and whatever it takes is time that all sockets of the node wait
+// for: Alloc, Free, Post, PostGather and Close may be called from it; Send, Recv,
+// Dial and the node's Close would wait for the worker that calls them. A message
+// counts as taken when fn is called, so the peer is never held back: work that takes
+// longer belongs into a Mux.
 func (s *Socket) OnMessage(fn func(b []byte, err error)) {
 	ok := s.conn.w.submit(&command{kind: cmdCall, call: func() {
 		s.fn = fn
-		if box := s.box.Load(); box != nil {
-			for m, ok := box.pop(); ok; m, ok = box.pop() {
-				s.hand(m)
-			}
+		for m, ok := s.box.pop(); ok; m, ok = s.box.pop() {
+			s.hand(m)
 		}
 		if s.ended.Load() && s.fn != nil {
 			s.fn = nil
@@ -118,11 +116,7 @@ func (s *Socket) OnMessage(fn func(b []byte, err error)) {
 
 // drain drops what was received and not taken.
 func (s *Socket) drain() {
-	box := s.box.Load()
-	if box == nil {
-		return
-	}
-	for m, ok := box.pop(); ok; m, ok = box.pop() {
+	for m, ok := s.box.pop(); ok; m, ok = s.box.pop() {
 		s.core.Release(m.reserved)
 		s.conn.n.mem.Free(m.b)
 	}

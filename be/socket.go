@@ -22,13 +22,14 @@ type Socket struct {
 	ended   atomic.Bool
 	tags    atomic.Uint64
 
-	box     atomic.Pointer[inbox]
+	box     inbox
+	mux     atomic.Pointer[Mux] // that takes the messages, or nil
+	turn    atomic.Bool         // it waits for the mux's goroutines, or one serves it
 	waiters atomic.Int32
 	notify  chan struct{} // one token: there may be a message
 	popped  atomic.Uint64 // messages taken by Recv
 
-	fn       func([]byte, error) // the worker's
-	dropping bool                // the worker's: Close was called
+	fn func([]byte, error) // the worker's
 }
 
 func newSocket(c *conn, service string) *Socket {
@@ -79,6 +80,9 @@ func (s *Socket) end(err error) {
 	s.err = err
 	s.ended.Store(true)
 	close(s.closed)
+	if mux := s.mux.Load(); mux != nil {
+		mux.wake(s)
+	}
 	if fn := s.fn; fn != nil {
 		s.fn = nil
 		fn(nil, err)
@@ -221,7 +225,6 @@ func (s *Socket) Close() error {
 
 // close is Close on the worker.
 func (s *Socket) close() {
-	s.dropping = true
 	if s.core != nil {
 		s.core.Engine().CloseSocket(s.conn.w.now, s.core)
 		s.conn.w.touch(s.conn)

@@ -1,0 +1,98 @@
+package be
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/pkg/errors"
+)
+
+// ErrInMux says that a socket's messages go to a Mux already.
+var ErrInMux = errors.New("socket is in a mux already")
+
+// Mux has the messages of many sockets handled by a few goroutines, those that call
+// [Mux.Serve]: a server with thousands of sockets needs no goroutine for each.
+//
+// A socket is served by one goroutine at a time: its messages come in order, and its
+// next one when the handler has returned. Sockets with messages take turns, one
+// message a turn. The handler may block; it keeps one goroutine of Serve from the
+// other sockets meanwhile, and no more. A socket whose messages are not handled holds
+// its own peer back, at Config.Backlog messages, and nobody else.
+//
+// A socket costs its place in the queue; one without messages costs no time.
+type Mux struct {
+	handle  func(*Socket, []byte, error)
+	ready   chan *Socket // each once at most, so it is never full
+	sockets atomic.Int64
+}
+
+// NewMux makes a Mux for at most that many sockets at a time, of any nodes (8 bytes
+// each). handle is called with each message, on a goroutine that called Serve. The
+// buffer is handle's: it may be sent, kept, passed on, and is given back with
+// s.Node().Free. The last call for a socket has no buffer and the error that ended it;
+// the socket then leaves the Mux.
+func NewMux(sockets int, handle func(s *Socket, b []byte, err error)) *Mux {
+	return &Mux{handle: handle, ready: make(chan *Socket, max(sockets, 1))}
+}
+
+// Add brings a socket's messages to the Mux, those too that came before. Nobody may
+// call Recv or OnMessage on it. Errors: ErrInMux, or a *ConfigError when the Mux has
+// as many sockets as it was made for. Any goroutine may call it, the handler too.
+func (m *Mux) Add(s *Socket) error {
+	if n := m.sockets.Add(1); n > int64(cap(m.ready)) {
+		m.sockets.Add(-1)
+		return &ConfigError{"sockets of a Mux", n, fmt.Sprintf("at most %d, which NewMux was told", cap(m.ready))}
+	}
+	if !s.mux.CompareAndSwap(nil, m) {
+		m.sockets.Add(-1)
+		return ErrInMux
+	}
+	if s.pending() {
+		m.wake(s)
+	}
+	return nil
+}
+
+// Serve handles messages until ctx ends, and returns its error. Any number of
+// goroutines may call it; when none does, messages wait.
+func (m *Mux) Serve(ctx context.Context) error {
+	for {
+		select {
+		case s := <-m.ready:
+			m.serve(s)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// wake has a socket served, unless it waits for that already or is being served.
+func (m *Mux) wake(s *Socket) {
+	if !s.turn.Load() && s.turn.CompareAndSwap(false, true) {
+		m.ready <- s
+	}
+}
+
+// serve is one turn of a socket.
+func (m *Mux) serve(s *Socket) {
+	ended := s.ended.Load() // before the look for messages: it is set after the last
+	if b, ok := s.pop(); ok {
+		m.handle(s, b, nil)
+	} else if ended {
+		m.sockets.Add(-1) // and its turn goes on, so that it is never woken again
+		m.handle(s, nil, s.err)
+		return
+	}
+	if s.pending() {
+		m.ready <- s
+		return
+	}
+	s.turn.Store(false)
+	if s.pending() { // meanwhile, and its turn was not over
+		m.wake(s)
+	}
+}
+
+// pending reports whether there is something to tell of a socket in a Mux.
+func (s *Socket) pending() bool { return !s.box.empty() || s.ended.Load() }
