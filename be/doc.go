@@ -16,7 +16,16 @@
 // the caller's in either case.
 // Recv gives a buffer that the caller owns and returns with [Node.Free].
 // Nothing is copied: a small message lands in the buffer that Recv gives, and
-// a large one is written there by the peer's device.
+// a large one is written there by the peer's device, or with [Socket.SetGet] read
+// by this node's.
+//
+// # Trust
+//
+// What a peer says is checked: one that lies ends its own engine only. What its
+// device writes and reads is not: the key that it is given for one message opens
+// the whole block of 4 MiB in which the buffer lies, with the messages of other
+// peers in it, for as long as the block is registered. Connect nodes that trust one
+// another, and keep others out by the network.
 //
 // # Who takes messages
 //
