@@ -70,6 +70,9 @@ func (h *Host) PortStats() PortStats { return h.port.stats }
 // grows when many send to the host.
 func (h *Host) Downlink() PortStats { return h.port.peer.stats }
 
+// DownlinkQueue is how many bytes wait in the switch's data queue to the host now.
+func (h *Host) DownlinkQueue() int { return h.port.peer.queue[data].bytes }
+
 // Route is part of nic.Fabric.
 func (h *Host) Route(_ *nic.NIC, _ verbs.GIDEntry, av *qp.AV) (nic.Route, error) {
 	h.f.flows++

@@ -1,0 +1,176 @@
+package cluster
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/fabric"
+)
+
+// pushSizes are as likely each: a lognormal distribution with mean 20 KB and 99th
+// percentile 50 KB.
+var pushSizes = [...]int{
+	7138, 8786, 9829, 10665, 11395, 12061, 12686, 13284, 13864, 14434, 14998, 15562, 16130, 16705, 17291, 17891,
+	18511, 19154, 19826, 20532, 21281, 22081, 22945, 23888, 24932, 26107, 27460, 29065, 31053, 33696, 37695, 46395,
+}
+
+const (
+	trainers     = 36
+	servers      = 12
+	perLeaf      = 16
+	pushPeriod   = 144 * des.Microsecond // the servers' links are used to 0.4
+	pushJitter   = 10 * des.Microsecond
+	victimPeriod = 20 * des.Microsecond // mean, of each victim
+)
+
+// push is what came of trainers that push gradients to parameter servers.
+type push struct {
+	ports    fabric.PortStats
+	push     []des.Time // latencies, sorted
+	victims  []des.Time
+	notified uint64
+	undone   int
+	dropped  uint64
+
+	steps, quietSteps int // of the second, none had a pause
+}
+
+func p99(l []des.Time) des.Time { return l[len(l)*99/100] }
+
+// runPush has every trainer push to all servers each period, and victims, pairs of
+// trainers that have nothing to do with it, exchange messages of 4 KB, on a
+// leaf-spine fabric with PFC and DCQCN.
+func runPush(t testing.TB, cfg Config, span des.Time) (r push) {
+	t.Helper()
+	fc := fabric.Config{Seed: 1, SkipWrites: true, Switch: fabric.SwitchConfig{
+		BufferBytes: 2_500_000, PFC: true, ECN: fabric.ECN{KminBytes: 30_000, KmaxBytes: 120_000, Pmax: 0.2},
+	}}
+	fc.NIC.DCQCN = fabric.DCQCN15()
+	hosts := trainers + servers
+	f, err := fabric.LeafSpine(fc, hosts, perLeaf, 2, fabric.Link{Gbps: 100, Delay: 300 * des.Nanosecond}, fabric.Link{Gbps: 400, Delay: des.Microsecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(f, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Roles are spread over the leaves: every fourth host is a server.
+	var who [2][]int
+	for i := range hosts {
+		role := 0
+		if i%4 == 3 {
+			role = 1
+		}
+		who[role] = append(who[role], i)
+	}
+	type path struct {
+		from, to int
+		k        *core.Socket
+	}
+	var pushes, victims []path
+	connect := func(a, b int) path {
+		if err := c.Connect(a, b); err != nil {
+			t.Fatal(err)
+		}
+		return path{a, b, socket(t, c, a, b)}
+	}
+	for _, a := range who[0] {
+		for _, b := range who[1] {
+			pushes = append(pushes, connect(a, b))
+		}
+	}
+	for i, a := range who[0] { // to a trainer of another leaf
+		victims = append(victims, connect(a, who[0][(i+13)%trainers]))
+	}
+	rng := des.NewStream(1, 1<<20, 0, 0)
+	start := c.Now()
+	end := start + span
+	send := func(p path, size int, into *[]des.Time) {
+		at := c.Now()
+		r.undone++
+		err := c.Node(p.from).SendBytes(p.k, size, func(err error) {
+			if err != nil {
+				t.Errorf("%d to %d: %v", p.from, p.to, err)
+			}
+			r.undone--
+			*into = append(*into, c.Now()-at)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	paused := uint64(0)
+	look := func() {
+		now := f.PortTotals().PausesSent
+		if now == paused {
+			r.quietSteps++
+		}
+		paused = now
+	}
+	for step := start; step < end; step += pushPeriod {
+		r.steps++
+		c.At(step+pushPeriod, look)
+		for i := range trainers {
+			c.At(step+des.Time(rng.N(int64(pushJitter))), func() {
+				for j := range servers {
+					send(pushes[i*servers+j], pushSizes[rng.N(int64(len(pushSizes)))], &r.push)
+				}
+			})
+		}
+	}
+	for _, v := range victims {
+		for at := start; at < end; at += des.Time(rng.N(int64(2 * victimPeriod))) {
+			c.At(at, func() { send(v, 4000, &r.victims) })
+		}
+	}
+	run(t, c, end+10*des.Millisecond)
+	slices.Sort(r.push)
+	slices.Sort(r.victims)
+	r.ports, r.dropped = f.PortTotals(), f.Counts().Dropped
+	for i := range hosts {
+		sent, _ := f.Host(i).Notifications()
+		r.notified += sent
+	}
+	t.Logf("window %d, target %v: %d pauses of %v in all, %d marks, %d notifications; push P50 %v P99 %v, victims P50 %v P99 %v; %d events",
+		c.cfg.Window, cfg.WindowTarget, r.ports.PausesSent, r.ports.Paused.Duration(), r.ports.Marked, r.notified,
+		r.push[len(r.push)/2].Duration(), p99(r.push).Duration(), r.victims[len(r.victims)/2].Duration(), p99(r.victims).Duration(), f.Kernel().Events())
+	if r.undone != 0 || r.dropped != 0 {
+		t.Errorf("%d messages did not end, %d packets were dropped", r.undone, r.dropped)
+	}
+	return r
+}
+
+// TestPushPauses: when many push to few at once, messages of 20 KB are on the wire
+// before any notification about them comes. With DCQCN alone every step has pauses,
+// and messages that have nothing to do with it wait for them. The send window acts
+// before a message is on the wire: no pause, and the victims are as fast as alone.
+//
+// The buffer is to the traffic of a step what 32 MB are to that of 346 trainers and
+// 124 servers, and the marking thresholds are to it what those of large networks are.
+func TestPushPauses(t *testing.T) {
+	const span = 2 * des.Millisecond
+	off := runPush(t, Config{Fragment: 8 << 10, Window: 1 << 20}, span)
+	static := runPush(t, Config{Fragment: 8 << 10, Window: 8 << 10}, span)
+	moving := runPush(t, Config{Fragment: 8 << 10, Window: 1 << 20, WindowTarget: 5 * time.Microsecond}, span)
+	if off.quietSteps > 0 || off.notified == 0 {
+		t.Errorf("without a window %d steps of %d have no pause, %d notifications: the test shows nothing", off.quietSteps, off.steps, off.notified)
+	}
+	for _, w := range []struct {
+		name string
+		push
+	}{{"static", static}, {"adaptive", moving}} {
+		if w.ports.PausesSent != 0 {
+			t.Errorf("%s: %d pauses", w.name, w.ports.PausesSent)
+		}
+		if ratio := float64(p99(w.victims)) / float64(p99(off.victims)); ratio > 0.6 {
+			t.Errorf("%s: the victims' P99 is %.2f of that without a window, want 0.6", w.name, ratio)
+		}
+	}
+	if p99(moving.push) > p99(static.push) {
+		t.Errorf("the P99 of pushes is %v with an adaptive window, %v with a static one", p99(moving.push).Duration(), p99(static.push).Duration())
+	}
+}
