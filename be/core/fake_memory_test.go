@@ -1,0 +1,97 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"github.com/byteexpress/byteexpress/mr"
+)
+
+// fakeMemory is an arena that both sides' fake devices reach by address.
+type fakeMemory struct {
+	arena []byte
+	base  uint64
+	next  int
+	free  map[int][]int  // by size class: offsets
+	live  map[uint64]int // address: class
+	fail  bool
+}
+
+func newFakeMemory(size int) *fakeMemory {
+	m := &fakeMemory{arena: make([]byte, size), free: map[int][]int{}, live: map[uint64]int{}}
+	m.base = mr.Addr(m.arena)
+	return m
+}
+
+var errFull = errors.New("arena is full")
+
+func class(n int) int {
+	c := 64
+	for c < n {
+		c *= 2
+	}
+	return c
+}
+
+func (m *fakeMemory) Alloc(n int) ([]byte, error) {
+	if m.fail {
+		return nil, errFull
+	}
+	c := class(n)
+	off := m.next
+	if l := m.free[c]; len(l) > 0 {
+		off = l[len(l)-1]
+		m.free[c] = l[:len(l)-1]
+	} else if m.next+c > len(m.arena) {
+		return nil, errFull
+	} else {
+		m.next += c
+	}
+	m.live[m.base+uint64(off)] = c
+	return m.arena[off : off+n : off+max(n, 1)], nil // even an empty one has an address
+}
+
+func (m *fakeMemory) Free(b []byte) {
+	addr := mr.Addr(b)
+	c, ok := m.live[addr]
+	if !ok {
+		panic(fmt.Sprintf("free of %#x, which is not allocated", addr))
+	}
+	delete(m.live, addr)
+	off := int(addr - m.base)
+	for i := range m.arena[off : off+c] {
+		m.arena[off+i] = 0xdd // a late write shows
+	}
+	m.free[c] = append(m.free[c], off)
+}
+
+func (m *fakeMemory) Region([]byte) (mr.Region, error) {
+	return mr.Region{Addr: m.base, Length: uint64(len(m.arena)), LKey: 1, RKey: 2}, nil
+}
+
+func (m *fakeMemory) at(addr uint64, n uint32) []byte {
+	off := addr - m.base
+	return m.arena[off : off+uint64(n)]
+}
+
+// owns reports whether n bytes lie in one allocated buffer.
+func (m *fakeMemory) owns(addr uint64, n uint32) bool {
+	for at, c := range m.live {
+		if addr >= at && addr+uint64(n) <= at+uint64(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// fakeQuota is a quota for one goroutine.
+type fakeQuota struct{ limit, used int }
+
+func (q *fakeQuota) Reserve(n int) bool {
+	if q.used > 0 && q.used+n > q.limit {
+		return false
+	}
+	q.used += n
+	return true
+}
+
+func (q *fakeQuota) Release(n int) { q.used -= n }
