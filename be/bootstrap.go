@@ -119,6 +119,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 		SendDepth: n.cfg.SendDepth, RecvDepth: n.cfg.RecvDepth, PeerDepth: b.their.RecvDepth, EagerLimit: a.eager, Fragment: a.fragment,
 		Window: n.cfg.WindowBytes, WindowTarget: n.cfg.WindowTarget, Cap: n.worker.cap, MaxMessage: uint64(a.message), Backlog: n.cfg.Backlog, PeerBacklog: b.their.Backlog, MaxSockets: a.sockets,
 		Initiator: dialer, IDBase: uint64(c.index) << idIndexShift, RecvBit: idRecv, SocketQuota: n.cfg.SocketQuotaBytes,
+		Publish:   b.their.has(&b.own, featurePublish),
 		Unordered: b.their.has(&b.own, featureUnordered), Get: a.reads > 0 && b.their.has(&b.own, featureGet), HoldTimeout: n.cfg.HoldTimeout,
 		Keepalive: n.cfg.Keepalive, PeerTimeout: n.cfg.PeerTimeout, DrainTimeout: n.cfg.StepTimeout, Linger: n.cfg.Linger,
 	}

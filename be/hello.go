@@ -95,9 +95,10 @@ type hello struct {
 const (
 	featureUnordered = "unordered" // OPEN with wire.FlagUnordered
 	featureGet       = "get"       // RTS with wire.FlagGet, FIN
+	featurePublish   = "publish"   // WRITE_WITH_IMM to a wire.Token
 )
 
-var ownFeatures = []string{featureUnordered, featureGet}
+var ownFeatures = []string{featureUnordered, featureGet, featurePublish}
 
 // has reports whether both sides know a feature.
 func (h *hello) has(own *hello, feature string) bool {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/byteexpress/byteexpress/be/internal/wire"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 )
@@ -14,6 +15,7 @@ type commandKind uint8
 const (
 	cmdSend commandKind = iota
 	cmdGather
+	cmdPut
 	cmdCancel
 	cmdTaken
 	cmdCall
@@ -21,14 +23,15 @@ const (
 
 // command is what an application goroutine wants of a worker.
 type command struct {
-	kind commandKind
-	sock *Socket
-	buf  []byte
-	lkey mr.LKey
-	tag  uint64 // cmdTaken: how many
-	done func(error)
-	list []qp.SGE // cmdGather
-	call func()   // cmdCall: anything rare
+	kind  commandKind
+	sock  *Socket
+	buf   []byte
+	lkey  mr.LKey
+	tag   uint64 // cmdTaken: how many
+	done  func(error)
+	list  []qp.SGE   // cmdGather
+	token wire.Token // cmdPut
+	call  func()     // cmdCall: anything rare
 }
 
 const ringSize = 1024 // commands; a power of two

@@ -284,6 +284,9 @@ func (w *worker) execute(c *command) {
 	case cmdGather:
 		s.core.Engine().Gather(s.core, c.list, c.done)
 		w.touch(s.conn)
+	case cmdPut:
+		s.core.Engine().Put(s.core, c.token, c.buf, c.lkey, 0, c.done)
+		w.touch(s.conn)
 	case cmdCancel:
 		s.core.Engine().Cancel(s.core, c.tag)
 		w.touch(s.conn)

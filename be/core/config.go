@@ -21,6 +21,7 @@ type Config struct {
 	MaxSockets  int    // sockets at a time, of each side
 	Initiator   bool   // we dialed: our sockets have odd numbers
 	Unordered   bool   // both sides know unordered sockets
+	Publish     bool   // both sides know published buffers
 	Get         bool   // both sides know get mode, and their queue pairs take READs
 	IDBase      uint64 // ORed into the ID of each request; the low 32 bits must be 0
 	RecvBit     uint64 // set in the ID of receives

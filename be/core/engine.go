@@ -184,13 +184,7 @@ func (e *Engine) Gather(s *Socket, pieces []qp.SGE, done func(error)) {
 func (e *Engine) queue(s *Socket, m *outgoing) {
 	switch {
 	case s.state != sockOpen || e.leaving:
-		err := ErrClosed
-		if e.err != nil {
-			err = e.err
-		} else if s.err != nil { // who closed it first
-			err = s.err
-		}
-		e.endOutgoing(m, err)
+		e.endOutgoing(m, e.closed(s))
 		return
 	case uint64(m.length) > e.cfg.MaxMessage:
 		e.endOutgoing(m, ErrTooLarge)
@@ -217,7 +211,9 @@ func (e *Engine) Cancel(s *Socket, tag uint64) {
 }
 
 func (e *Engine) cancel(m *outgoing, err error) {
-	if m.state == sendRequested || m.state == sendOffered || m.state == sendWriting {
+	if m.known {
+		// The peer knows nothing of it that it could forget.
+	} else if m.state == sendRequested || m.state == sendOffered || m.state == sendWriting {
 		// On the same queue pair as its WRITEs, hence after them.
 		e.control(control{typ: wire.Cancel, id: m.sock.id, seq: m.seq})
 	}

@@ -287,6 +287,9 @@ func (e *Engine) onFinal(imm, n uint32) error {
 	if in == nil {
 		return protocolError(0, "immediate", uint64(imm), "a live transfer")
 	}
+	if in.state == recvPublished {
+		return e.onWritten(in, n)
+	}
 	// Where the fragments before it ended is the sender's choice.
 	if most := min(in.length, e.cfg.Fragment); int(n) > most || n == 0 && most > 0 {
 		return protocolError(0, "length of the final fragment", uint64(n), "at least 1, at most a fragment and the message")

@@ -174,7 +174,11 @@ func (e *Engine) visitWrite(s *Socket) room {
 		e.credits.Consume()
 		m.unlink()
 		m.state = sendPosted
-		e.stats.Rendezvous++
+		if m.known {
+			e.stats.Puts++
+		} else {
+			e.stats.Rendezvous++
+		}
 	} else if s.unordered && m.next != nil {
 		m.unlink() // its messages take turns: a short one does not wait for a long one
 		s.writing.push(m)

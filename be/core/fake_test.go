@@ -29,7 +29,7 @@ type fakeQP struct {
 	closed   bool
 	posts    int
 	imms     int
-	stray    int // READs from or to memory that is not allocated
+	stray    int // READs and WRITEs of memory that is not allocated
 }
 
 type sent struct {
@@ -146,6 +146,9 @@ func (q *fakeQP) carry() bool {
 	if s.Opcode == qp.Write || s.Opcode == qp.WriteWithImm {
 		if s.RKey != 2 {
 			q.t.Errorf("WRITE with rkey %d", s.RKey)
+		}
+		if len(payload) > 0 && !q.mem.owns(s.RemoteAddr, uint32(len(payload))) {
+			q.stray++
 		}
 		copy(q.mem.at(s.RemoteAddr, uint32(len(payload))), payload)
 	}
@@ -265,13 +268,13 @@ type world struct {
 	now   time.Duration
 	rng   *rand.Rand
 
-	astray bool // READs may go astray: a control
+	astray bool // READs and WRITEs may go astray: a control
 }
 
 func testConfig() Config {
 	return Config{
 		SendDepth: 32, RecvDepth: 16, PeerDepth: 16, EagerLimit: 1024, Fragment: 2048, Window: 8192, MaxMessage: 1 << 20, Backlog: 8, PeerBacklog: 8,
-		MaxSockets: 64, Unordered: true, Get: true, RecvBit: testRecvBit, IDBase: 5 << 32, Linger: 1000, DrainTimeout: 1000,
+		MaxSockets: 64, Unordered: true, Get: true, Publish: true, RecvBit: testRecvBit, IDBase: 5 << 32, Linger: 1000, DrainTimeout: 1000,
 	}
 }
 
@@ -373,7 +376,7 @@ func (w *world) check(s *side) {
 		w.t.Fatalf("%s: %d bytes posted over all engines, the bound is %d", s.name, c.posted, c.limit)
 	}
 	if s.qp.stray > 0 && !w.astray {
-		w.t.Fatalf("%s: %d READs from or to memory that is not allocated", s.name, s.qp.stray)
+		w.t.Fatalf("%s: %d READs and WRITEs of memory that is not allocated", s.name, s.qp.stray)
 	}
 	if s.qp.full > 0 {
 		w.t.Fatalf("%s: the queue was full at a post", s.name)

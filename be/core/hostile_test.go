@@ -73,6 +73,21 @@ func (v *victim) offer() {
 	v.sendLarge(5000)
 }
 
+// publish has the victim publish n bytes on socket 1, and gives the transfer.
+func (v *victim) publish(n int) uint32 {
+	v.open()
+	b, _ := v.side.mem.Alloc(n)
+	k, err := v.e.Publish(v.in[0], b, func(err error) {
+		if err != nil {
+			v.side.mem.Free(b)
+		}
+	})
+	if err != nil {
+		panic(err)
+	}
+	return k.Transfer
+}
+
 // offered is the peer's offer of a message of socket 1.
 func (v *victim) offered(seq uint32, n, addr uint64) []byte {
 	return flagged(v.message(wire.RTS, 1, seq, append(append(u64(n), u64(addr)...), u32s(2)...)...), wire.FlagGet)
@@ -269,6 +284,14 @@ func TestHostilePeer(t *testing.T) {
 			v.inject(v.message(wire.Cancel, 1, 0))
 			v.inject(v.message(wire.Cancel, 1, 0))
 		}, ""},
+		{"writes to a published buffer", func(v *victim) { x := v.publish(5000); v.final(x, 904); v.final(x, 2048); v.final(x, 0) }, ""},
+		{"write longer than a fragment", func(v *victim) { v.final(v.publish(5000), 2049) }, "length of the final fragment is 2049"},
+		{"write longer than the published buffer", func(v *victim) { v.final(v.publish(100), 101) }, "length of the final fragment is 101"},
+		{"write to a published buffer after close", func(v *victim) {
+			x := v.publish(5000)
+			v.inject(v.message(wire.Close, 1, 0, u32s(0)...))
+			v.final(x, 904)
+		}, "immediate"},
 		{"final instead of reading", func(v *victim) { v.open(); v.inject(v.offered(0, 5000, v.side.mem.base)); v.final(0, 904) }, "immediate"},
 		{"ping with a body of 7", func(v *victim) { v.inject(v.message(wire.Ping, 0, 0, make([]byte, 7)...)) }, "body length of PING"},
 		{"good peer", func(v *victim) {

@@ -11,11 +11,12 @@ import (
 type recvState uint8
 
 const (
-	recvHeld    recvState = iota // asked for; no memory or no slot yet
-	recvWriting                  // the peer may write to its buffer
-	recvReading                  // get mode: READs are prepared or posted
-	recvReady                    // whole; waits for those before it
-	recvVoid                     // canceled or rejected: skipped
+	recvHeld      recvState = iota // asked for; no memory or no slot yet
+	recvWriting                    // the peer may write to its buffer
+	recvReading                    // get mode: READs are prepared or posted
+	recvPublished                  // a known buffer, in no list of messages
+	recvReady                      // whole; waits for those before it
+	recvVoid                       // canceled or rejected: skipped
 )
 
 // incoming is one message that we receive and cannot deliver yet. It is in its
@@ -35,6 +36,8 @@ type incoming struct {
 	buf      []byte
 	reserved int
 	slot     int // index of its transfer slot while writing
+
+	written func(error) // of a known buffer
 
 	// Get mode.
 	get      bool

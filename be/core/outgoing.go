@@ -30,6 +30,7 @@ type outgoing struct {
 	done   func(error)
 	tag    uint64 // names it for Cancel; 0: none
 
+	known  bool // to a buffer that the peer published: no sequence, no exchange
 	state  sendState
 	seq    uint32
 	length int // bytes

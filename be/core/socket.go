@@ -49,6 +49,7 @@ type Socket struct {
 	taken        uint32 // of those, how many our application took
 	takenTold    uint32 // the newest count that the peer was sent
 	creditQueued bool
+	published    *incoming
 	reads        link
 	readHead     *incoming // to be read, with something left to ask for
 	readTail     *incoming
@@ -163,6 +164,7 @@ func (e *Engine) removeSocket(s *Socket, err error) {
 	e.failSends(s, err)
 	e.releaseOffers(s)
 	e.dropIncoming(s)
+	e.dropPublished(s, err)
 	e.tellClosed(s, err)
 }
 

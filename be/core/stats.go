@@ -15,6 +15,8 @@ type Stats struct {
 	EagerBytes     uint64
 	Rendezvous     uint64 // messages sent by WRITE
 	WriteBytes     uint64
+	Puts           uint64 // messages written to buffers that the peer published
+	Written        uint64 // writes of the peer to buffers that we published
 	Offered        uint64 // messages sent that the peer read
 	ReadBytes      uint64 // of the peer's messages in get mode
 	Reads          uint64 // READ requests
@@ -62,7 +64,7 @@ func (s *Stats) Add(o *Stats) {
 		{&s.Doorbells, o.Doorbells}, {&s.Requests, o.Requests}, {&s.RecvPosts, o.RecvPosts}, {&s.CreditStalls, o.CreditStalls},
 		{&s.WindowStalls, o.WindowStalls}, {&s.SlotStalls, o.SlotStalls}, {&s.Held, o.Held}, {&s.Rejected, o.Rejected},
 		{&s.Canceled, o.Canceled}, {&s.RNR, o.RNR}, {&s.Failures, o.Failures}, {&s.ProtocolErrors, o.ProtocolErrors},
-		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies}, {&s.Signaled, o.Signaled}, {&s.Offered, o.Offered}, {&s.ReadBytes, o.ReadBytes}, {&s.Reads, o.Reads}, {&s.CapStalls, o.CapStalls}, {&s.Visits, o.Visits},
+		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies}, {&s.Signaled, o.Signaled}, {&s.Offered, o.Offered}, {&s.Puts, o.Puts}, {&s.Written, o.Written}, {&s.ReadBytes, o.ReadBytes}, {&s.Reads, o.Reads}, {&s.CapStalls, o.CapStalls}, {&s.Visits, o.Visits},
 		{&s.Sending, o.Sending}, {&s.Controls, o.Controls}, {&s.InFlight, o.InFlight}, {&s.Posted, o.Posted}, {&s.Waiting, o.Waiting},
 	} {
 		*p.to += p.from

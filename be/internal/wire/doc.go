@@ -43,6 +43,10 @@
 // buffer its own again, also when it sent CANCEL. The receiver sends CLOSE and
 // CLOSED when its READs have ended.
 //
+// A known buffer is named by a [Token], which applications carry in messages. Its
+// holder may WRITE there at any time, the last fragment WRITE_WITH_IMM with the
+// transfer of the token, until its CLOSE or CLOSED.
+//
 // After CLOSE its sender sends nothing more on that socket; CLOSED answers it,
 // after the answering side's last WRITE, and frees the number.
 package wire

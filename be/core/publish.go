@@ -1,0 +1,115 @@
+package core
+
+import (
+	"errors"
+
+	"github.com/byteexpress/byteexpress/be/internal/wire"
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// A known buffer: the receiver publishes it once, and the sender writes to it as
+// often as it likes, with no exchange before. It has a transfer slot of its own for
+// as long as its socket lives; each final WRITE_WITH_IMM names it.
+
+// ErrToken says that a token is not one of the socket.
+var ErrToken = errors.New("token is not of a buffer that the peer published on this socket")
+
+// Publish lets the peer of a socket write to b, memory of the engine's, whenever it
+// likes. written(nil) is called after each write, and written with an error once,
+// at the end of the socket, when the peer writes no more: until then b must not be
+// freed. ErrUnsupported if the peer does not know how.
+func (e *Engine) Publish(s *Socket, b []byte, written func(error)) (wire.Token, error) {
+	switch {
+	case s.state != sockOpen:
+		return wire.Token{}, e.closed(s)
+	case !e.cfg.Publish:
+		return wire.Token{}, ErrUnsupported
+	case uint64(len(b)) > e.cfg.MaxMessage:
+		return wire.Token{}, ErrTooLarge
+	}
+	r, err := e.mem.Region(b)
+	if err != nil {
+		return wire.Token{}, err
+	}
+	in := e.newIncoming()
+	in.sock, in.length, in.written, in.state = s, len(b), written, recvPublished
+	transfer, ok := e.transfers.take(in)
+	if !ok {
+		e.recycleIncoming(in)
+		return wire.Token{}, ErrTransfers
+	}
+	in.next, s.published = s.published, in
+	return wire.Token{Socket: s.id, Transfer: transfer, RKey: uint32(r.RKey), Addr: mr.Addr(b), Length: uint64(len(b))}, nil
+}
+
+// ErrTransfers says that an engine has no free transfer slot.
+var ErrTransfers = errors.New("too many published buffers and messages on their way on one engine")
+
+// Put writes b to the start of the buffer that the peer published as t. It takes b
+// and calls done as Send does; with nil, the peer's memory has all of it. It keeps
+// no order with messages. One that is given up may have been written in part. A
+// token that lies about the peer's memory ends the engine.
+func (e *Engine) Put(s *Socket, t wire.Token, b []byte, lkey mr.LKey, tag uint64, done func(error)) {
+	m := e.newOutgoing()
+	m.buf, m.length, m.tag, m.done = b, len(b), tag, done
+	m.one[0] = qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: lkey}
+	m.pieces = m.one[:]
+	if b == nil {
+		m.buf = []byte{} // not gathered
+	}
+	switch {
+	case s.state != sockOpen || e.leaving:
+		e.endOutgoing(m, e.closed(s))
+		return
+	case !e.cfg.Publish:
+		e.endOutgoing(m, ErrUnsupported)
+		return
+	case t.Socket != s.id:
+		e.endOutgoing(m, ErrToken)
+		return
+	case uint64(m.length) > t.Length:
+		e.endOutgoing(m, ErrTooLarge)
+		return
+	}
+	m.sock, m.known = s, true
+	s.sending++
+	e.sending++
+	m.state, m.addr, m.rkey, m.imm = sendWriting, t.Addr, mr.RKey(t.RKey), t.Transfer
+	s.writing.push(m)
+	e.writes.add(&s.writes)
+}
+
+// closed is why a socket takes nothing more.
+func (e *Engine) closed(s *Socket) error {
+	switch {
+	case e.err != nil:
+		return e.err
+	case s.err != nil: // who closed it first
+		return s.err
+	}
+	return ErrClosed
+}
+
+// onWritten takes the immediate of a published buffer.
+func (e *Engine) onWritten(in *incoming, n uint32) error {
+	if most := min(in.length, e.cfg.Fragment); int(n) > most {
+		return protocolError(0, "length of the final fragment", uint64(n), "at most a fragment and the published buffer")
+	}
+	e.stats.Written++
+	if !in.sock.deaf() {
+		in.written(nil)
+	}
+	return nil
+}
+
+// dropPublished ends what a socket published: the peer writes no more.
+func (e *Engine) dropPublished(s *Socket, err error) {
+	for in := s.published; in != nil; in = s.published {
+		s.published = in.next
+		e.transfers.release(in.slot)
+		written := in.written
+		e.recycleIncoming(in)
+		written(err)
+	}
+}

@@ -1,0 +1,125 @@
+package be
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/be/internal/wire"
+)
+
+// ErrToken says that a token is not one of the socket that it is used on.
+var ErrToken = core.ErrToken
+
+// Token lets the other end of a socket write to a published buffer. It is sent
+// there in a message, and means nothing on any other socket.
+type Token [wire.TokenLen]byte
+
+// Publication is a buffer that the peer of a socket may write to at any time.
+type Publication struct {
+	token  Token
+	writes atomic.Uint64
+	waited uint64 // Wait's
+	notify chan struct{}
+	closed chan struct{}
+	err    error // set before closed is closed
+}
+
+// Publish lets the peer write to b, memory of the node's Alloc, by PostPut, as often
+// as it likes and with no exchange before each write: for a buffer that is used
+// again and again, as of a tensor whose size is known. It ends with the socket; b
+// stays the caller's, and must not be freed before Done is closed. Not for
+// callbacks: it waits for the worker. ErrUnsupported if the peer does not know
+// published buffers.
+func (s *Socket) Publish(b []byte) (*Publication, error) {
+	if _, err := s.check(b); err != nil {
+		return nil, err
+	}
+	p := &Publication{notify: make(chan struct{}, 1), closed: make(chan struct{})}
+	var err error
+	ok := s.conn.w.call(func() {
+		var k wire.Token
+		if k, err = s.core.Engine().Publish(s.core, b, p.written); err == nil {
+			k.Put(p.token[:])
+		}
+	})
+	if !ok {
+		err = ErrClosed
+	}
+	if err != nil {
+		return nil, s.wrap(err)
+	}
+	return p, nil
+}
+
+// Token is what the peer needs to write.
+func (p *Publication) Token() Token { return p.token }
+
+// Writes is how many writes have ended so far.
+func (p *Publication) Writes() uint64 { return p.writes.Load() }
+
+// Wait waits until a write has ended that no Wait has told of, and gives the number
+// of all so far. When the socket ended, and its last write was told of, it gives
+// the socket's error. One goroutine at a time may call it.
+func (p *Publication) Wait(ctx context.Context) (uint64, error) {
+	for {
+		select {
+		case <-p.closed:
+			if n := p.writes.Load(); n > p.waited {
+				p.waited = n
+				return n, nil
+			}
+			return p.waited, p.err
+		default:
+		}
+		if n := p.writes.Load(); n > p.waited {
+			p.waited = n
+			return n, nil
+		}
+		select {
+		case <-p.notify:
+		case <-p.closed:
+		case <-ctx.Done():
+			return p.waited, ctx.Err()
+		}
+	}
+}
+
+// Done is closed when the peer can write no more: the buffer is wholly the
+// caller's again.
+func (p *Publication) Done() <-chan struct{} { return p.closed }
+
+// written is the worker's.
+func (p *Publication) written(err error) {
+	if err != nil {
+		p.err = err
+		close(p.closed)
+		return
+	}
+	p.writes.Add(1)
+	select {
+	case p.notify <- struct{}{}:
+	default:
+	}
+}
+
+// PostPut writes b to the start of the buffer that the peer published as t, without
+// waiting; b and done are as with Post. done(nil) says that all of it is in the
+// peer's memory, and the peer hears of it too. It keeps no order with messages, and
+// of two writes to one buffer it is for the applications to see that the first was
+// used. A token that is not of this socket is ErrToken; one that was made up ends
+// the engine.
+func (s *Socket) PostPut(t Token, b []byte, done func(error)) error {
+	lkey, err := s.check(b)
+	if err != nil {
+		return err
+	}
+	var k wire.Token
+	if err := k.Parse(t[:]); err != nil {
+		return err
+	}
+	if !s.conn.w.submit(&command{kind: cmdPut, sock: s, buf: b, lkey: lkey, token: k, done: done}) {
+		return ErrClosed
+	}
+	return nil
+}
