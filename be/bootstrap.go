@@ -20,6 +20,7 @@ type bootstrap struct {
 	n       *Node
 	attempt attempt
 	addr    string // of the peer, for errors
+	number  int    // of the lane
 	step    atomic.Pointer[string]
 
 	greeted bool // the hellos were exchanged
@@ -33,6 +34,12 @@ type bootstrap struct {
 	their hello
 	conn  *conn
 }
+
+// lane is known when the peer's hello is.
+func (b *bootstrap) lane() lane { return lane{b.their.Incarnation, b.number} }
+
+// worker drives the engine that comes up.
+func (b *bootstrap) worker() *worker { return b.n.workers[b.number%len(b.n.workers)] }
 
 // enter names the step that begins.
 func (b *bootstrap) enter(step string) { b.step.Store(&step) }
@@ -53,13 +60,13 @@ func (b *bootstrap) prepare(listener uint32) error {
 	if b.path, err = n.findPath(wish{gidOf(b.attempt.line), b.gidType}); err != nil {
 		return b.fail(err)
 	}
-	if !n.takeEntries() {
+	if !b.worker().takeEntries() {
 		return b.fail(fmt.Errorf("%w: %d completions of Config.CQEntries %d are spoken for, %d more needed: raise it",
-			ErrEngines, n.entries.Load(), n.cqCapacity, n.cfg.SendDepth+n.cfg.RecvDepth))
+			ErrEngines, b.worker().entries.Load(), b.worker().cq.Capacity(), n.cfg.SendDepth+n.cfg.RecvDepth))
 	}
 	caps := qp.Caps{SendWR: n.cfg.SendDepth, RecvWR: n.cfg.RecvDepth, SendSGE: n.sendSGE, RecvSGE: 2}
-	if b.q, err = n.pd.CreateQP(verbs.QPConfig{SendCQ: n.worker.cq, RecvCQ: n.worker.cq, Caps: caps}); err != nil {
-		n.freeEntries()
+	if b.q, err = n.pd.CreateQP(verbs.QPConfig{SendCQ: b.worker().cq, RecvCQ: b.worker().cq, Caps: caps}); err != nil {
+		b.worker().freeEntries()
 		return b.fail(err)
 	}
 	var r [4]byte
@@ -70,6 +77,7 @@ func (b *bootstrap) prepare(listener uint32) error {
 		mtu = min(mtu, n.cfg.MTU)
 	}
 	b.own = n.hello(listener)
+	b.own.Lane = b.number
 	b.own.Port, b.own.LinkLayer = n.cfg.Port, b.path.port.LinkLayer.String()
 	b.own.GIDTypes = b.path.types
 	b.own.GID, b.own.GIDType, b.own.LID = b.path.gid.GID, b.path.gid.Type.String(), b.path.port.LID
@@ -107,17 +115,17 @@ func (b *bootstrap) bringUp(dialer bool) error {
 	if err := p.ToInit(b.q); err != nil {
 		return b.fail(err)
 	}
-	c := &conn{n: n, w: n.worker, line: b.attempt.line, peer: b.their.Incarnation, addr: b.addr, limit: a.message, born: time.Now()}
+	c := &conn{n: n, w: b.worker(), line: b.attempt.line, peer: b.their.Incarnation, number: b.number, addr: b.addr, limit: a.message, born: time.Now()}
 	if dialer {
 		c.dialed = b.addr
 	}
-	w := n.worker
+	w := b.worker()
 	if !w.call(func() { c.index, _ = w.reserve() }) {
 		return b.fail(ErrClosed)
 	}
 	cfg := core.Config{
 		SendDepth: n.cfg.SendDepth, RecvDepth: n.cfg.RecvDepth, PeerDepth: b.their.RecvDepth, EagerLimit: a.eager, Fragment: a.fragment,
-		Window: n.cfg.WindowBytes, WindowTarget: n.cfg.WindowTarget, Cap: n.worker.cap, MaxMessage: uint64(a.message), Backlog: n.cfg.Backlog, PeerBacklog: b.their.Backlog, MaxSockets: a.sockets,
+		Window: n.cfg.WindowBytes, WindowTarget: n.cfg.WindowTarget, Cap: w.cap, MaxMessage: uint64(a.message), Backlog: n.cfg.Backlog, PeerBacklog: b.their.Backlog, MaxSockets: a.sockets,
 		Initiator: dialer, IDBase: uint64(c.index) << idIndexShift, RecvBit: idRecv, SocketQuota: n.cfg.SocketQuotaBytes,
 		Publish:   b.their.has(&b.own, featurePublish),
 		Unordered: b.their.has(&b.own, featureUnordered), Get: a.reads > 0 && b.their.has(&b.own, featureGet), HoldTimeout: n.cfg.HoldTimeout,
@@ -152,12 +160,12 @@ func (b *bootstrap) bringUp(dialer bool) error {
 
 // giveIndex undoes what bringUp did before the worker had the engine.
 func (b *bootstrap) giveIndex(c *conn, err error) error {
-	w := b.n.worker
+	w := b.worker()
 	w.submit(&command{kind: cmdCall, call: func() { w.free = append(w.free, c.index) }})
 	if c.e != nil {
 		c.e.Abort()
 		b.q = nil
-		b.n.freeEntries()
+		b.worker().freeEntries()
 	}
 	return b.fail(err)
 }
@@ -166,7 +174,7 @@ func (b *bootstrap) giveIndex(c *conn, err error) error {
 // The dialer speaks first: when the listener has heard it, both are up.
 func (b *bootstrap) swapReady(dialer bool) error {
 	publish := func() error {
-		b.n.release(b.their.Incarnation, &b.attempt, b.conn)
+		b.n.release(b.lane(), &b.attempt, b.conn)
 		return nil
 	}
 	say := func() error {
@@ -212,7 +220,7 @@ func (b *bootstrap) swapReady(dialer bool) error {
 }
 
 func (b *bootstrap) start() error {
-	c, w := b.conn, b.n.worker
+	c, w := b.conn, b.worker()
 	ok := w.call(func() {
 		if c.index >= 0 {
 			c.e.Start(w.now)
@@ -235,7 +243,7 @@ func (b *bootstrap) undo(err error) {
 	if b.q != nil {
 		b.q.Close()
 		b.q = nil
-		b.n.freeEntries()
+		b.worker().freeEntries()
 	}
 	if c := b.conn; c != nil {
 		c.w.submit(&command{kind: cmdCall, call: func() {

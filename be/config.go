@@ -34,6 +34,7 @@ const (
 	DefaultPeerTimeout = 30 * time.Second
 	DefaultLinger      = 2 * time.Second
 
+	maxWorkers   = 64
 	minRecvDepth = 4 // with fewer, the reserve cannot keep both sides going
 	maxDepth     = 1 << 15
 	minEager     = 256 // control messages must fit
@@ -50,12 +51,20 @@ type Config struct {
 	Port     int  // physical port of the device, counted from 1; 0: the best, see verbs.RankPorts
 	GIDIndex *int // index in the port's GID table; nil: the best one, RoCE v2 with IPv4 first
 
+	// Workers is the number of goroutines that drive engines, each with a completion
+	// queue of its own; 0: 1. Sockets that this node dials go to them by turns, so
+	// there are as many engines to one peer as the side with more workers has.
+	Workers int
+	// LockThreads gives each worker an operating-system thread of its own, which the
+	// Go scheduler uses for nothing else. Worth it with a core to spare for each.
+	LockThreads bool
+
 	SendDepth     int // work requests of one engine's chain
 	RecvDepth     int // receives posted by each engine, at least 4; the peer's credits
 	EagerBytes    int // messages up to here are sent whole; the smaller value of both sides counts
 	FragmentBytes int // bytes a WRITE; the smaller value of both sides counts
 	WindowBytes   int // of fragments posted and not completed, of one engine; at least one fragment
-	// NodeWindowBytes is the same of all engines together: a node with many peers then
+	// NodeWindowBytes is the same of all engines together (each worker has its part of it): a node with many peers then
 	// has no more than this on its way through its own port, and engines take turns.
 	// 0: no bound.
 	NodeWindowBytes int
@@ -69,7 +78,7 @@ type Config struct {
 	MaxMessage   int // bytes; the smaller value of both sides counts
 	Backlog      int // messages that a peer may send on a socket ahead of Recv
 	MaxSockets   int // of one engine and side
-	CQEntries    int // completions that the node's queue can hold: each engine needs SendDepth+RecvDepth
+	CQEntries    int // completions that each worker's queue can hold: each engine needs SendDepth+RecvDepth
 
 	RecvQuotaBytes   int64 // large messages on their way in or not yet taken by Recv, of the node
 	SocketQuotaBytes int   // the same of one socket; 0: no limit but the node's
@@ -102,6 +111,7 @@ func (c Config) withDefaults() (Config, error) {
 		def, min, max int
 	}{
 		{"Port", &c.Port, 1, 1, 255},
+		{"Workers", &c.Workers, 1, 1, maxWorkers},
 		{"SendDepth", &c.SendDepth, DefaultSendDepth, 2, maxDepth},
 		{"RecvDepth", &c.RecvDepth, DefaultRecvDepth, minRecvDepth, maxDepth},
 		{"EagerBytes", &c.EagerBytes, DefaultEagerBytes, minEager, 1 << 20},

@@ -28,6 +28,8 @@ func TestConfigRefused(t *testing.T) {
 		"HopLimit is 256":         {HopLimit: 256},
 		"FlowLabel is 1048576":    {FlowLabel: 1 << 20},
 		"RetryCount is 8":         {RetryCount: 8},
+		"Workers is 65":           {Workers: 65},
+		"Workers is -1":           {Workers: -1},
 		"SendDepth is 1":          {SendDepth: 1},
 		"RecvDepth is 3":          {RecvDepth: 3},
 		"MaxMessage is -1":        {MaxMessage: -1},

@@ -19,13 +19,14 @@ const lastWords = 10 * time.Millisecond
 // conn is an engine with its liveness line: the connection of the bootstrap.
 // It is the engine's handler, on the worker's goroutine.
 type conn struct {
-	n     *Node
-	w     *worker
-	e     *core.Engine
-	line  net.Conn
-	peer  incarnation
-	addr  string // of the peer, for errors
-	limit int    // bytes a message
+	n      *Node
+	w      *worker
+	e      *core.Engine
+	line   net.Conn
+	peer   incarnation
+	number int    // of the lane
+	addr   string // of the peer, for errors
+	limit  int    // bytes a message
 
 	dialed string    // the address that we dialed; empty: the peer did
 	born   time.Time // when the engine came up
@@ -35,6 +36,8 @@ type conn struct {
 	dead    atomic.Bool
 	lostErr error // the worker's
 }
+
+func (c *conn) lane() lane { return lane{c.peer, c.number} }
 
 // watch reads the liveness line until it ends, and tells the worker. A peer whose
 // engine fails says why before it closes the line.
@@ -129,5 +132,5 @@ func (c *conn) Failed(_ *core.Engine, cause error) {
 // Down ends the connection.
 func (c *conn) Down(*core.Engine) {
 	c.w.remove(c)
-	c.n.connDown()
+	c.n.connDown(c.w)
 }

@@ -20,7 +20,8 @@ const (
 
 // Dial makes a socket for the named service to the node that listens at addr.
 // The first dial brings an engine up; later ones, and those of other goroutines
-// at the same time, share it. service is at most 200 bytes and means what the
+// at the same time, share it; with Config.Workers, sockets go by turns to one engine
+// of each worker. service is at most 200 bytes and means what the
 // two applications want it to mean.
 func (n *Node) Dial(ctx context.Context, addr, service string) (*Socket, error) {
 	return n.DialWith(ctx, addr, service, SocketOptions{})
@@ -40,8 +41,9 @@ func (n *Node) DialWith(ctx context.Context, addr, service string, o SocketOptio
 	if len(service) > maxService {
 		return nil, fmt.Errorf("be: service name of %d bytes, at most %d", len(service), maxService)
 	}
+	to := way{addr, int(n.dials.Add(1) % uint32(len(n.workers)))}
 	for try := 0; ; try++ {
-		r, err := n.route(ctx, addr)
+		r, err := n.route(ctx, to)
 		if err != nil {
 			return nil, err
 		}
@@ -54,6 +56,12 @@ func (n *Node) DialWith(ctx context.Context, addr, service string, o SocketOptio
 			return nil, errors.Wrapf(err, "be: dial %s: open socket %q", addr, service)
 		}
 	}
+}
+
+// way is an address, and by which lane to the node there.
+type way struct {
+	addr   string
+	number int
 }
 
 // route is where an address leads: an engine, and the listener behind it.
@@ -71,42 +79,42 @@ type flight struct {
 }
 
 // route finds the engine for an address, or brings one up.
-func (n *Node) route(ctx context.Context, addr string) (route, error) {
+func (n *Node) route(ctx context.Context, to way) (route, error) {
 	n.mu.Lock()
 	if n.closing {
 		n.mu.Unlock()
-		return route{}, errors.WithMessagef(ErrClosed, "be: dial %s: node", addr)
+		return route{}, errors.WithMessagef(ErrClosed, "be: dial %s: node", to.addr)
 	}
-	if r, ok := n.routes[addr]; ok && !r.conn.dead.Load() {
+	if r, ok := n.routes[to]; ok && !r.conn.dead.Load() {
 		n.mu.Unlock()
 		return r, nil
 	}
-	f := n.flights[addr]
+	f := n.flights[to]
 	if f == nil {
-		f = &flight{done: make(chan struct{}), boot: &bootstrap{n: n, addr: addr}}
+		f = &flight{done: make(chan struct{}), boot: &bootstrap{n: n, addr: to.addr, number: to.number}}
 		f.boot.enter("connect")
-		n.flights[addr] = f
+		n.flights[to] = f
 		n.wg.Add(1)
-		go n.fly(addr, f)
+		go n.fly(to, f)
 	}
 	n.mu.Unlock()
 	select {
 	case <-f.done:
 		return f.route, f.err
 	case <-ctx.Done():
-		return route{}, &StepError{Step: *f.boot.step.Load(), Peer: addr, Err: ctx.Err()}
+		return route{}, &StepError{Step: *f.boot.step.Load(), Peer: to.addr, Err: ctx.Err()}
 	}
 }
 
-// fly brings an engine up for an address and tells all who wait.
-func (n *Node) fly(addr string, f *flight) {
+// fly brings an engine up for an address and lane and tells all who wait.
+func (n *Node) fly(to way, f *flight) {
 	defer n.wg.Done()
 	ctx, cancel := context.WithTimeout(n.life, 8*n.cfg.StepTimeout)
 	defer cancel()
 	f.boot.enter("wait before the engine is rebuilt")
-	n.awaitRebuild(ctx, addr)
+	n.awaitRebuild(ctx, to)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
-		f.route, f.err = n.connect(ctx, addr, f.boot)
+		f.route, f.err = n.connect(ctx, to.addr, f.boot)
 		if errors.Is(f.err, errGIDType) && f.boot.gidType == "" {
 			if f.boot.gidType = f.boot.their.commonType(&f.boot.own); f.boot.gidType != "" {
 				continue // with a GID that the peer can reach
@@ -116,7 +124,7 @@ func (n *Node) fly(addr string, f *flight) {
 			break
 		}
 		wait, stop := context.WithTimeout(ctx, n.cfg.StepTimeout)
-		c := n.await(wait, f.boot.their.Incarnation)
+		c := n.await(wait, f.boot.lane())
 		stop()
 		if c != nil && !c.dead.Load() {
 			f.route, f.err = route{conn: c, listener: f.boot.their.Listener}, nil
@@ -133,9 +141,9 @@ func (n *Node) fly(addr string, f *flight) {
 		f.err = ErrClosed
 	}
 	n.mu.Lock()
-	delete(n.flights, addr)
+	delete(n.flights, to)
 	if f.err == nil {
-		n.routes[addr] = f.route
+		n.routes[to] = f.route
 	}
 	n.mu.Unlock()
 	close(f.done)
@@ -156,7 +164,7 @@ func (n *Node) connect(ctx context.Context, addr string, b *bootstrap) (r route,
 		err = b.greet()
 	}
 	if err == nil {
-		if err = n.claimOut(b.their.Incarnation, &b.attempt); err == nil {
+		if err = n.claimOut(b.lane(), &b.attempt); err == nil {
 			if err = b.bringUp(true); err == nil {
 				err = b.swapReady(true)
 			}
@@ -164,7 +172,7 @@ func (n *Node) connect(ctx context.Context, addr string, b *bootstrap) (r route,
 				err = errExists
 			}
 			if err != nil {
-				n.release(b.their.Incarnation, &b.attempt, nil)
+				n.release(b.lane(), &b.attempt, nil)
 			}
 		}
 	}

@@ -6,7 +6,8 @@
 // Config says otherwise; that carries only the bootstrap and shows when a peer is
 // gone. All sockets to one remote node share
 // one engine: one queue pair with its work-request chain, receive credits and
-// send window. One worker goroutine drives all engines of a node.
+// send window. A worker goroutine drives the engines of a node, or,
+// with [Config].Workers, several do: then there is an engine to a peer for each.
 //
 // # Buffers
 //

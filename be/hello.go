@@ -67,6 +67,7 @@ type hello struct {
 	MaxVersion  int         `json:"max_version"`
 	Incarnation incarnation `json:"incarnation"`
 	Listener    uint32      `json:"listener,omitempty"` // the listening side's number for the dialed address
+	Lane        int         `json:"lane,omitempty"`     // the dialing side's choice, below maxWorkers
 	Refused     *refusal    `json:"refused,omitempty"`
 
 	Device       string    `json:"device"`

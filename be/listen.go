@@ -173,7 +173,10 @@ func (l *Listener) bootstrap(b *bootstrap) error {
 	if id == n.id {
 		return refuse("self", errors.New("the address is the node's own listener"))
 	}
-	if err := n.claimIn(id, &b.attempt); err != nil {
+	if b.number = b.their.Lane; b.number < 0 || b.number >= maxWorkers {
+		return refuse("lane", fmt.Errorf("%w: lane %d, at most %d", ErrProtocol, b.number, maxWorkers-1))
+	}
+	if err := n.claimIn(b.lane(), &b.attempt); err != nil {
 		return refuse("exists", err)
 	}
 	b.gidType = b.their.GIDType // the dialer has chosen
@@ -205,7 +208,7 @@ func (l *Listener) bootstrap(b *bootstrap) error {
 		err = b.swapReady(false)
 	}
 	if err != nil {
-		n.release(id, &b.attempt, nil)
+		n.release(b.lane(), &b.attempt, nil)
 	}
 	return err
 }

@@ -18,7 +18,7 @@ import (
 var errSaid = errors.New("refused")
 
 // Node is one process's ByteExpress instance on one device: its registered
-// memory, its worker, its engines and listeners. Its methods may be called from
+// memory, its workers, its engines and listeners. Its methods may be called from
 // any goroutine.
 type Node struct {
 	ctx      verbs.Context
@@ -29,12 +29,11 @@ type Node struct {
 	pd       verbs.PD
 	mem      *memory
 	quota    *quota
-	worker   *worker
+	workers  []*worker
+	dials    atomic.Uint32 // sockets go to the workers by turns
 	maxReads int
 	sendSGE  int // segments a send request
 
-	cqCapacity int64
-	entries    atomic.Int64 // completions that the engines may need
 	badClients atomic.Uint64
 	strays     atomic.Uint64
 
@@ -46,17 +45,16 @@ type Node struct {
 
 	mu           sync.Mutex
 	closing      bool
-	peers        map[incarnation]*peer
-	routes       map[string]route
-	flights      map[string]*flight
-	rebuilds     map[string]*rebuild
+	peers        map[lane]*peer
+	routes       map[way]route
+	flights      map[way]*flight
+	rebuilds     map[way]*rebuild
 	listeners    map[uint32]*Listener
 	lastListener uint32
 	sockets      map[*Socket]struct{}
 
-	closeMu    sync.Mutex // one Close at a time
-	released   bool
-	finalStats Stats
+	closeMu  sync.Mutex // one Close at a time
+	released bool
 }
 
 // NewNode makes a node on an opened device. The context stays the caller's, to
@@ -80,8 +78,8 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 		return nil, &ConfigError{"Port", int64(cfg.Port), fmt.Sprintf("one of %s, 1 to %d", ctx.Info().Name, ports)}
 	}
 	n := &Node{
-		ctx: ctx, cfg: cfg, device: ctx.Info().Name, id: newIncarnation(), start: time.Now(), peers: map[incarnation]*peer{}, routes: map[string]route{},
-		flights: map[string]*flight{}, rebuilds: map[string]*rebuild{}, listeners: map[uint32]*Listener{}, sockets: map[*Socket]struct{}{},
+		ctx: ctx, cfg: cfg, device: ctx.Info().Name, id: newIncarnation(), start: time.Now(), peers: map[lane]*peer{}, routes: map[way]route{},
+		flights: map[way]*flight{}, rebuilds: map[way]*rebuild{}, listeners: map[uint32]*Listener{}, sockets: map[*Socket]struct{}{},
 	}
 	attr, err := ctx.Attr()
 	if err != nil {
@@ -100,18 +98,24 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 		n.pd.Close()
 		return nil, errors.Wrap(err, "be: new node: registered memory")
 	}
-	q, err := ctx.CreateCQ(verbs.CQConfig{Entries: cfg.CQEntries})
-	if err != nil {
-		pool.Close()
-		n.pd.Close()
-		return nil, errors.Wrap(err, "be: new node: completion queue")
+	for range cfg.Workers {
+		q, err := ctx.CreateCQ(verbs.CQConfig{Entries: cfg.CQEntries})
+		if err != nil {
+			for _, w := range n.workers {
+				w.cq.Close()
+			}
+			pool.Close()
+			n.pd.Close()
+			return nil, errors.Wrapf(err, "be: new node: completion queue of worker %d of %d", len(n.workers), cfg.Workers)
+		}
+		n.workers = append(n.workers, newWorker(n, q))
 	}
-	n.cqCapacity = int64(q.Capacity())
-	n.worker = newWorker(n, q)
-	n.mem = &memory{pool: pool, poke: n.worker.pokeRetry}
-	n.quota = &quota{limit: cfg.RecvQuotaBytes, poke: n.worker.pokeRetry}
+	n.mem = &memory{pool: pool, poke: n.pokeRetry}
+	n.quota = &quota{limit: cfg.RecvQuotaBytes, poke: n.pokeRetry}
 	n.life, n.end = context.WithCancel(context.Background())
-	go n.worker.run()
+	for _, w := range n.workers {
+		go w.run()
+	}
 	n.wg.Add(1)
 	go n.watchDevice()
 	return n, nil
@@ -158,15 +162,14 @@ func (n *Node) Free(b []byte) { n.mem.Free(b) }
 // Device is the device's name.
 func (n *Node) Device() string { return n.device }
 
-// watchDevice hands the device's asynchronous events to the worker.
+// watchDevice hands the device's asynchronous events to the workers.
 func (n *Node) watchDevice() {
 	defer n.wg.Done()
 	for {
 		ev, err := n.ctx.NextEvent(n.life)
 		if err != nil {
 			if n.life.Err() == nil {
-				w := n.worker
-				w.submit(&command{kind: cmdCall, call: func() { w.deviceLost(err) }})
+				n.onWorkers(func(w *worker) { w.deviceLost(err) })
 			}
 			return
 		}
@@ -176,7 +179,6 @@ func (n *Node) watchDevice() {
 
 // onEvent ends the engines that an event concerns.
 func (n *Node) onEvent(ev verbs.Event) {
-	w := n.worker
 	switch ev.Type {
 	case verbs.EventPortError:
 		if ev.Port != n.cfg.Port {
@@ -190,14 +192,14 @@ func (n *Node) onEvent(ev verbs.Event) {
 	if ev.Type == verbs.EventDeviceFatal {
 		cause = fmt.Errorf("%w (event %v)", verbs.ErrDeviceLost, ev)
 	}
-	w.submit(&command{kind: cmdCall, call: func() {
+	n.onWorkers(func(w *worker) {
 		for _, c := range w.conns {
 			if c != nil && (ev.QP == 0 || c.e.QP().Num() == ev.QP) {
 				c.e.Fail(w.now, c.peerError(cause))
 				w.touch(c)
 			}
 		}
-	}})
+	})
 }
 
 func (n *Node) listener(id uint32) *Listener {
@@ -218,20 +220,22 @@ func (n *Node) untrack(s *Socket) {
 	n.mu.Unlock()
 }
 
-// takeEntries reserves the completions of one engine.
-func (n *Node) takeEntries() bool {
-	need := int64(n.cfg.SendDepth + n.cfg.RecvDepth)
-	if n.entries.Add(need) > n.cqCapacity {
-		n.entries.Add(-need)
-		return false
+// pokeRetry tells the workers that memory came back.
+func (n *Node) pokeRetry() {
+	for _, w := range n.workers {
+		w.pokeRetry()
 	}
-	return true
 }
 
-func (n *Node) freeEntries() { n.entries.Add(-int64(n.cfg.SendDepth + n.cfg.RecvDepth)) }
+// onWorkers has f run on each worker, some time.
+func (n *Node) onWorkers(f func(*worker)) {
+	for _, w := range n.workers {
+		w.submit(&command{kind: cmdCall, call: func() { f(w) }})
+	}
+}
 
-func (n *Node) connDown() {
-	n.freeEntries()
+func (n *Node) connDown(w *worker) {
+	w.freeEntries()
 	n.wg.Done()
 }
 
@@ -247,7 +251,7 @@ func (n *Node) closedErr(s *Socket) error {
 // hears a goodbye, and everything is given back to the device. Buffers that the
 // application still holds make it fail; Close again after freeing them. Damaged
 // memory that a Free found is its error too, once, and the node is closed. It waits
-// for the worker, so it must not be called from a callback.
+// for the workers, so it must not be called from a callback.
 func (n *Node) Close() error {
 	n.closeMu.Lock()
 	defer n.closeMu.Unlock()
@@ -262,8 +266,7 @@ func (n *Node) Close() error {
 			l.Close()
 		}
 		n.end() // bootstraps and the event watcher
-		w := n.worker
-		w.submit(&command{kind: cmdCall, call: func() {
+		n.onWorkers(func(w *worker) {
 			w.leaving = true
 			for _, c := range w.conns {
 				if c != nil {
@@ -271,11 +274,12 @@ func (n *Node) Close() error {
 					w.touch(c)
 				}
 			}
-		}})
+		})
 		n.wg.Wait() // bootstraps, watchers and engines
-		w.submit(&command{kind: cmdCall, call: func() { w.quit = true }})
-		<-w.done
-		n.finalStats = n.gather()
+		n.onWorkers(func(w *worker) { w.quit = true })
+		for _, w := range n.workers {
+			<-w.done
+		}
 		n.mu.Lock()
 		left := n.sockets
 		n.sockets = map[*Socket]struct{}{}
@@ -292,7 +296,12 @@ func (n *Node) Close() error {
 		return errors.Wrapf(err, "be: %s: close node: registered memory: free every buffer of Alloc and Recv, then close again", n.device)
 	}
 	n.released = true
-	err := n.worker.cq.Close()
+	var err error
+	for _, w := range n.workers {
+		if err2 := w.cq.Close(); err == nil {
+			err = err2
+		}
+	}
 	if err2 := n.pd.Close(); err == nil {
 		err = err2
 	}
@@ -322,24 +331,23 @@ func (s *Stats) add(e *core.Engine) {
 
 // Stats gives the counts so far.
 func (n *Node) Stats() Stats {
-	var s Stats
-	if !n.worker.call(func() { s = n.gather() }) {
-		<-n.worker.done
-		s = n.gather()
+	s := Stats{Strays: n.strays.Load(), BadClients: n.badClients.Load()}
+	for _, w := range n.workers {
+		if !w.call(func() { w.gather(&s) }) {
+			<-w.done
+			w.gather(&s)
+		}
 	}
 	s.Memory = n.mem.pool.Stats()
 	return s
 }
 
-// gather is the worker's, or anybody's after it ended.
-func (n *Node) gather() Stats {
-	w := n.worker
-	s := Stats{Strays: n.strays.Load(), BadClients: n.badClients.Load()}
-	s.Stats = w.ended
+// gather adds the worker's counts. It is the worker's, or anybody's after it ended.
+func (w *worker) gather(s *Stats) {
+	s.Stats.Add(&w.ended)
 	for _, c := range w.conns {
 		if c != nil {
 			s.add(c.e)
 		}
 	}
-	return s
 }

@@ -5,8 +5,16 @@ import (
 	"net"
 )
 
-// peer is what a node knows of one incarnation of another: at most one live
-// engine, and the connections that may become one. The node's mutex guards it.
+// lane is one of the ways to another node: there is one for each pair of a worker of
+// ours and one of the peer's that work together. Lane k belongs to worker k modulo the
+// number of workers, on each side.
+type lane struct {
+	peer   incarnation
+	number int
+}
+
+// peer is what a node knows of one lane to another: at most one live engine, and the
+// connections that may become one. The node's mutex guards it.
 type peer struct {
 	conn    *conn
 	out     *attempt      // our dial, its hello taken by the peer
@@ -32,35 +40,35 @@ func (a *attempt) abort() {
 	}
 }
 
-func (n *Node) peer(id incarnation) *peer {
-	p := n.peers[id]
+func (n *Node) peer(l lane) *peer {
+	p := n.peers[l]
 	if p == nil {
 		p = &peer{changed: make(chan struct{})}
-		n.peers[id] = p
+		n.peers[l] = p
 	}
 	return p
 }
 
 // change tells those that wait, and forgets peers of whom nothing is known.
-func (n *Node) change(id incarnation, p *peer) {
+func (n *Node) change(l lane, p *peer) {
 	close(p.changed)
 	p.changed = make(chan struct{})
 	if p.conn == nil && p.out == nil && p.in == nil {
-		delete(n.peers, id)
+		delete(n.peers, l)
 	}
 }
 
 // claimOut registers our dial to a peer that answered with its hello. It is
 // errExists when there is an engine, or when the peer's own dial goes first: of
 // two that cross, the one of the lower incarnation counts.
-func (n *Node) claimOut(id incarnation, a *attempt) error {
+func (n *Node) claimOut(l lane, a *attempt) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := n.peer(id)
+	p := n.peer(l)
 	switch {
 	case p.conn != nil, p.out != nil:
 		return errExists
-	case p.in != nil && (p.in.committed || id.less(n.id)):
+	case p.in != nil && (p.in.committed || l.peer.less(n.id)):
 		return errExists
 	case p.in != nil:
 		p.in.abort()
@@ -71,14 +79,14 @@ func (n *Node) claimOut(id incarnation, a *attempt) error {
 }
 
 // claimIn registers the dial of a peer whose hello came, by the same rule.
-func (n *Node) claimIn(id incarnation, a *attempt) error {
+func (n *Node) claimIn(l lane, a *attempt) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := n.peer(id)
+	p := n.peer(l)
 	switch {
 	case p.conn != nil, p.in != nil:
 		return errExists
-	case p.out != nil && (p.out.committed || n.id.less(id)):
+	case p.out != nil && (p.out.committed || n.id.less(l.peer)):
 		return errExists
 	case p.out != nil:
 		p.out.abort()
@@ -106,10 +114,10 @@ func (n *Node) commit(a *attempt) bool {
 }
 
 // release ends an attempt, with the connection that came of it or nil.
-func (n *Node) release(id incarnation, a *attempt, c *conn) {
+func (n *Node) release(l lane, a *attempt, c *conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	p := n.peer(id)
+	p := n.peer(l)
 	if p.out == a {
 		p.out = nil
 	}
@@ -119,25 +127,25 @@ func (n *Node) release(id incarnation, a *attempt, c *conn) {
 	if c != nil && !c.dead.Load() {
 		p.conn = c
 	}
-	n.change(id, p)
+	n.change(l, p)
 }
 
 // forget takes a failed connection out of the table.
 func (n *Node) forget(c *conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if p := n.peers[c.peer]; p != nil && p.conn == c {
+	if p := n.peers[c.lane()]; p != nil && p.conn == c {
 		p.conn = nil
-		n.change(c.peer, p)
+		n.change(c.lane(), p)
 	}
 }
 
 // await waits for a live connection to a peer for as long as an attempt may
 // bring one; nil when there is none and none comes.
-func (n *Node) await(ctx context.Context, id incarnation) *conn {
+func (n *Node) await(ctx context.Context, l lane) *conn {
 	for {
 		n.mu.Lock()
-		p := n.peers[id]
+		p := n.peers[l]
 		if p == nil || p.conn != nil {
 			defer n.mu.Unlock()
 			if p == nil {

@@ -16,7 +16,7 @@ const (
 	soundAge = 2 * time.Second
 )
 
-// rebuild is what a node remembers of the engines to one address.
+// rebuild is what a node remembers of the engines to one address and lane.
 type rebuild struct {
 	failures int // in a row, each soon after the engine came up
 	until    time.Time
@@ -43,20 +43,20 @@ func (n *Node) noteFailure(c *conn) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r := n.rebuilds[c.dialed]
+	r := n.rebuilds[way{c.dialed, c.number}]
 	if r == nil {
 		r = new(rebuild)
-		n.rebuilds[c.dialed] = r
+		n.rebuilds[way{c.dialed, c.number}] = r
 	}
 	now := time.Now()
 	r.until = now.Add(r.failed(now.Sub(c.born), rand.Float64()))
 }
 
 // awaitRebuild waits until an engine to the address may be brought up again.
-func (n *Node) awaitRebuild(ctx context.Context, addr string) {
+func (n *Node) awaitRebuild(ctx context.Context, to way) {
 	n.mu.Lock()
 	wait := time.Duration(0)
-	if r := n.rebuilds[addr]; r != nil {
+	if r := n.rebuilds[to]; r != nil {
 		wait = time.Until(r.until)
 	}
 	n.mu.Unlock()

@@ -91,8 +91,8 @@ func (s *Socket) hand(m message) {
 // Free. The last call has an error and no buffer. Use either OnMessage, once, or a
 // [Mux], or Recv.
 //
-// fn must not block, and whatever it takes is time that all sockets of the node wait
-// for: Alloc, Free, Post, PostGather and Close may be called from it; Send, Recv,
+// fn must not block, and whatever it takes is time that all sockets of that worker
+// wait for: Alloc, Free, Post, PostGather and Close may be called from it; Send, Recv,
 // Dial and the node's Close would wait for the worker that calls them. A message
 // counts as taken when fn is called, so the peer is never held back: work that takes
 // longer belongs into a Mux.

@@ -31,10 +31,11 @@ const (
 // application goroutines, polls the completion queue, steps the engines that are
 // concerned, and blocks when there is nothing to do.
 type worker struct {
-	n    *Node
-	cq   cq.CQ
-	ring *ring
-	done chan struct{} // closed when the goroutine ended
+	n       *Node
+	cq      cq.CQ
+	entries atomic.Int64 // completions that its engines may need
+	ring    *ring
+	done    chan struct{} // closed when the goroutine ended
 
 	asleep atomic.Bool
 	retry  atomic.Bool   // memory or quota came back
@@ -62,6 +63,7 @@ func newWorker(n *Node, q cq.CQ) *worker {
 	w.timer = time.AfterFunc(time.Hour, w.wake)
 	w.timer.Stop()
 	if limit := n.cfg.NodeWindowBytes; limit > 0 {
+		limit = max(limit/n.cfg.Workers, n.cfg.FragmentBytes)
 		w.cap = core.NewCap(limit, func(h core.Handler) { w.touch(h.(*conn)) })
 	}
 	return w
@@ -104,8 +106,23 @@ func (w *worker) pokeRetry() {
 	}
 }
 
+// takeEntries reserves the completions of one engine.
+func (w *worker) takeEntries() bool {
+	need := int64(w.n.cfg.SendDepth + w.n.cfg.RecvDepth)
+	if w.entries.Add(need) > int64(w.cq.Capacity()) {
+		w.entries.Add(-need)
+		return false
+	}
+	return true
+}
+
+func (w *worker) freeEntries() { w.entries.Add(-int64(w.n.cfg.SendDepth + w.n.cfg.RecvDepth)) }
+
 func (w *worker) run() {
 	defer close(w.done)
+	if w.n.cfg.LockThreads {
+		runtime.LockOSThread() // until the goroutine ends
+	}
 	idle := 0
 	for {
 		w.now = time.Since(w.n.start)
