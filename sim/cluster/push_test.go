@@ -1,6 +1,8 @@
 package cluster
 
 import (
+	"fmt"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -18,13 +20,20 @@ var pushSizes = [...]int{
 }
 
 const (
-	trainers     = 36
-	servers      = 12
-	perLeaf      = 16
-	pushPeriod   = 144 * des.Microsecond // the servers' links are used to 0.4
 	pushJitter   = 10 * des.Microsecond
 	victimPeriod = 20 * des.Microsecond // mean, of each victim
 )
+
+// scene is who pushes to whom over what.
+type scene struct {
+	trainers, servers, perLeaf, spines, buffer int
+}
+
+// smallScene is to its buffer what 346 trainers and 124 servers are to 32 MB.
+var smallScene = scene{trainers: 36, servers: 12, perLeaf: 16, spines: 2, buffer: 2_500_000}
+
+// period is the time of a step, so that the servers' links are used to 0.4.
+func (s scene) period() des.Time { return des.Time(s.trainers) * 4 * des.Microsecond }
 
 // push is what came of trainers that push gradients to parameter servers.
 type push struct {
@@ -35,7 +44,9 @@ type push struct {
 	undone   int
 	dropped  uint64
 
-	steps, quietSteps int // of the second, none had a pause
+	events            uint64        // from the first push on
+	took              time.Duration // of real time
+	steps, quietSteps int           // of the second, none had a pause
 }
 
 func p99(l []des.Time) des.Time { return l[len(l)*99/100] }
@@ -43,14 +54,15 @@ func p99(l []des.Time) des.Time { return l[len(l)*99/100] }
 // runPush has every trainer push to all servers each period, and victims, pairs of
 // trainers that have nothing to do with it, exchange messages of 4 KB, on a
 // leaf-spine fabric with PFC and DCQCN.
-func runPush(t testing.TB, cfg Config, span des.Time) (r push) {
+func runPush(t testing.TB, sc scene, cfg Config, span des.Time) (r push) {
 	t.Helper()
+	trainers, servers, pushPeriod := sc.trainers, sc.servers, sc.period()
 	fc := fabric.Config{Seed: 1, SkipWrites: true, Switch: fabric.SwitchConfig{
-		BufferBytes: 2_500_000, PFC: true, ECN: fabric.ECN{KminBytes: 30_000, KmaxBytes: 120_000, Pmax: 0.2},
+		BufferBytes: sc.buffer, PFC: true, ECN: fabric.ECN{KminBytes: sc.buffer / 80, KmaxBytes: sc.buffer / 20, Pmax: 0.2},
 	}}
 	fc.NIC.DCQCN = fabric.DCQCN15()
 	hosts := trainers + servers
-	f, err := fabric.LeafSpine(fc, hosts, perLeaf, 2, fabric.Link{Gbps: 100, Delay: 300 * des.Nanosecond}, fabric.Link{Gbps: 400, Delay: des.Microsecond})
+	f, err := fabric.LeafSpine(fc, hosts, sc.perLeaf, sc.spines, fabric.Link{Gbps: 100, Delay: 300 * des.Nanosecond}, fabric.Link{Gbps: 400, Delay: des.Microsecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,11 +70,11 @@ func runPush(t testing.TB, cfg Config, span des.Time) (r push) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Roles are spread over the leaves: every fourth host is a server.
+	// Roles are spread over the leaves.
 	var who [2][]int
 	for i := range hosts {
 		role := 0
-		if i%4 == 3 {
+		if (i+1)*servers/hosts > i*servers/hosts {
 			role = 1
 		}
 		who[role] = append(who[role], i)
@@ -127,7 +139,9 @@ func runPush(t testing.TB, cfg Config, span des.Time) (r push) {
 			c.At(at, func() { send(v, 4000, &r.victims) })
 		}
 	}
+	before, began := f.Kernel().Events(), time.Now()
 	run(t, c, end+10*des.Millisecond)
+	r.events, r.took = f.Kernel().Events()-before, time.Since(began)
 	slices.Sort(r.push)
 	slices.Sort(r.victims)
 	r.ports, r.dropped = f.PortTotals(), f.Counts().Dropped
@@ -137,7 +151,7 @@ func runPush(t testing.TB, cfg Config, span des.Time) (r push) {
 	}
 	t.Logf("window %d, target %v: %d pauses of %v in all, %d marks, %d notifications; push P50 %v P99 %v, victims P50 %v P99 %v; %d events",
 		c.cfg.Window, cfg.WindowTarget, r.ports.PausesSent, r.ports.Paused.Duration(), r.ports.Marked, r.notified,
-		r.push[len(r.push)/2].Duration(), p99(r.push).Duration(), r.victims[len(r.victims)/2].Duration(), p99(r.victims).Duration(), f.Kernel().Events())
+		r.push[len(r.push)/2].Duration(), p99(r.push).Duration(), r.victims[len(r.victims)/2].Duration(), p99(r.victims).Duration(), r.events)
 	if r.undone != 0 || r.dropped != 0 {
 		t.Errorf("%d messages did not end, %d packets were dropped", r.undone, r.dropped)
 	}
@@ -153,9 +167,9 @@ func runPush(t testing.TB, cfg Config, span des.Time) (r push) {
 // 124 servers, and the marking thresholds are to it what those of large networks are.
 func TestPushPauses(t *testing.T) {
 	const span = 2 * des.Millisecond
-	off := runPush(t, Config{Fragment: 8 << 10, Window: 1 << 20}, span)
-	static := runPush(t, Config{Fragment: 8 << 10, Window: 8 << 10}, span)
-	moving := runPush(t, Config{Fragment: 8 << 10, Window: 1 << 20, WindowTarget: 5 * time.Microsecond}, span)
+	off := runPush(t, smallScene, Config{Fragment: 8 << 10, Window: 1 << 20}, span)
+	static := runPush(t, smallScene, Config{Fragment: 8 << 10, Window: 8 << 10}, span)
+	moving := runPush(t, smallScene, Config{Fragment: 8 << 10, Window: 1 << 20, WindowTarget: 5 * time.Microsecond}, span)
 	if off.quietSteps > 0 || off.notified == 0 {
 		t.Errorf("without a window %d steps of %d have no pause, %d notifications: the test shows nothing", off.quietSteps, off.steps, off.notified)
 	}
@@ -172,5 +186,29 @@ func TestPushPauses(t *testing.T) {
 	}
 	if p99(moving.push) > p99(static.push) {
 		t.Errorf("the P99 of pushes is %v with an adaptive window, %v with a static one", p99(moving.push).Duration(), p99(static.push).Duration())
+	}
+}
+
+// BenchmarkPush runs two steps of a cluster, and shows that the cost of an event
+// hardly grows with the number of hosts.
+func BenchmarkPush(b *testing.B) {
+	for _, sc := range []scene{
+		smallScene,
+		{trainers: 87, servers: 31, perLeaf: 32, spines: 4, buffer: 16 << 20},
+		{trainers: 173, servers: 62, perLeaf: 32, spines: 8, buffer: 24 << 20},
+		{trainers: 346, servers: 124, perLeaf: 32, spines: 8, buffer: 32 << 20},
+	} {
+		b.Run(fmt.Sprintf("hosts=%d", sc.trainers+sc.servers), func(b *testing.B) {
+			events, took := uint64(0), time.Duration(0)
+			for b.Loop() {
+				cfg := Config{EagerBytes: 512, RecvDepth: 8, SendDepth: 16, Fragment: 8 << 10, Window: 8 << 10}
+				r := runPush(b, sc, cfg, 2*sc.period())
+				events, took = events+r.events, took+r.took
+			}
+			b.ReportMetric(float64(events)/took.Seconds(), "events/s")
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			b.ReportMetric(float64(m.Sys)/float64(sc.trainers+sc.servers)/1e6, "MB/host")
+		})
 	}
 }

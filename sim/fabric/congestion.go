@@ -5,8 +5,8 @@ import (
 	"github.com/byteexpress/byteexpress/sim/nic"
 )
 
-// line is the rate of the host's port in bit/s.
-func (h *Host) line() int64 { return int64(h.port.cfg.Gbps) * 1e9 }
+// rate is that of the host's port in bit/s.
+func (h *Host) rate() int64 { return int64(h.port.cfg.Gbps) * 1e9 }
 
 // limit counts a frame that is sent now, and says when the flow may send the next.
 func (h *Host) limit(fl *flow, fr *frame) {
@@ -43,7 +43,7 @@ func (h *Host) park(q *nic.QP, until des.Time) {
 }
 
 func (h *Host) unpark(i int32) {
-	h.ready = append(h.ready, h.parked[i])
+	h.ready.push(h.parked[i])
 	h.parked[i] = nil
 	h.spare = append(h.spare, i)
 	h.port.start()
@@ -71,7 +71,7 @@ func (fl *flow) notify() {
 func (h *Host) notified(fl *flow) {
 	h.heard++
 	if c := &h.f.cfg.NIC.DCQCN; c.enabled() {
-		fl.react.notified(c, h.f.k.Now(), h.line())
+		fl.react.notified(c, h.f.k.Now(), h.rate())
 	}
 }
 

@@ -30,10 +30,9 @@ type Host struct {
 	nic   *nic.NIC
 	port  *port
 	pd    nic.PD
-	ready []*nic.QP // have packets to send; in turn
-	first int       // of ready
-	bells []*nic.QP // doorbells on their way to the NIC, oldest first
-	armed des.Time  // when the NIC runs by itself
+	ready line     // queue pairs that have packets to send, in turn
+	bells line     // doorbells on their way to the NIC
+	armed des.Time // when the NIC runs by itself
 
 	parked []*nic.QP // wait for their limit, by the number in their event
 	spare  []int32   // free numbers
@@ -119,27 +118,19 @@ func (h *Host) push(fr *frame) {
 }
 
 // offer takes a queue pair that has packets to send. It is called within run.
-func (h *Host) offer(q *nic.QP) {
-	h.ready = append(h.ready, q)
-}
+func (h *Host) offer(q *nic.QP) { h.ready.push(q) }
 
 // pull has the NIC send the next packets, as the wire is free.
 func (h *Host) pull() {
 	q := &h.port.queue[data]
-	for q.head == nil && h.first < len(h.ready) {
-		next := h.ready[h.first]
-		h.ready[h.first] = nil
-		if h.first++; h.first == len(h.ready) {
-			h.ready, h.first = h.ready[:0], 0
-		} else if h.first > 64 && h.first > len(h.ready)/2 {
-			h.ready, h.first = h.ready[:copy(h.ready, h.ready[h.first:])], 0
-		}
+	for q.head == nil && !h.ready.empty() {
+		next := h.ready.pop()
 		if at := h.heldUntil(next); at > h.f.k.Now() {
 			h.park(next, at)
 			continue
 		}
 		if h.nic.Transmit(h.f.k.Now().Duration(), next, h.f.cfg.NIC.Quantum) {
-			h.ready = append(h.ready, next)
+			h.ready.push(next)
 		}
 	}
 	h.arm()
@@ -187,14 +178,12 @@ func (h *Host) wake() {
 
 // doorbell tells the NIC of posted requests, after the time that this takes.
 func (h *Host) doorbell(q *nic.QP) {
-	h.bells = append(h.bells, q)
+	h.bells.push(q)
 	h.f.k.At(h.f.k.Now()+h.f.cfg.NIC.TxLatency, h.f.bellKind, int32(h.id), 0)
 }
 
 func (h *Host) rung() {
-	q := h.bells[0]
-	h.bells = h.bells[:copy(h.bells, h.bells[1:])]
-	h.nic.Ring(q)
+	h.nic.Ring(h.bells.pop())
 	h.run()
 }
 
