@@ -54,7 +54,7 @@ type OpError struct {
 // Error gives "device: op object: cause: remedy".
 func (e *OpError) Error() string {
 	var b strings.Builder
-	b.WriteString(e.Device + ": " + e.Op)
+	b.WriteString(strings.TrimSuffix(e.Device, ":") + ": " + e.Op) // the simulator's name is "sim:"
 	if e.Object != "" {
 		b.WriteString(" " + e.Object)
 	}

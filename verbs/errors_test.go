@@ -22,6 +22,7 @@ func TestOpError(t *testing.T) {
 	for want, e := range map[string]*OpError{
 		"rxe0: register memory 4194304 bytes: " + syscall.ENOMEM.Error() + ": raise RLIMIT_MEMLOCK": {"register memory", "rxe0", "4194304 bytes", syscall.ENOMEM, "raise RLIMIT_MEMLOCK"},
 		"rxe0: open: " + syscall.EACCES.Error():                                                     {Op: "open", Device: "rxe0", Err: syscall.EACCES},
+		"sim: open: " + syscall.EACCES.Error():                                                      {Op: "open", Device: "sim:", Err: syscall.EACCES},
 	} {
 		if e.Error() != want {
 			t.Errorf("%q, want %q", e.Error(), want)
