@@ -20,7 +20,8 @@ type Debug struct {
 	// free, or a late write by a device, is a *CorruptError from Alloc, and that
 	// memory is not used again.
 	Poison bool
-	// QuarantineBytes of freed buffers wait, first in first out, before reuse.
+	// QuarantineBytes of freed buffers wait, first in first out, before reuse, unless
+	// an allocation would fail or wait for them.
 	QuarantineBytes int64
 	// Sites records the stack of every live allocation for LeakError, and of the
 	// last free for CorruptError.
@@ -133,6 +134,10 @@ func (d *debugger) alloc(h *Heap, n, align int) ([]byte, error) {
 		return nil, d.p.tooLarge(int64(n))
 	}
 	off, err := d.p.allocateOwn(h, n+tail, align)
+	if err != nil && d.quarantined() > 0 {
+		d.drain()
+		off, err = d.p.allocateOwn(h, n+tail, align)
+	}
 	if err != nil || !d.tracked() {
 		if err != nil {
 			return nil, err
@@ -191,7 +196,11 @@ func (d *debugger) free(b []byte) error {
 	d.mu.Lock()
 	d.queue = append(d.queue, full)
 	d.queued += int64(len(full))
-	due := d.due(d.cfg.QuarantineBytes)
+	keep := d.cfg.QuarantineBytes
+	if d.p.someoneWaits() {
+		keep = 0
+	}
+	due := d.due(keep)
 	d.mu.Unlock()
 	for _, b := range due {
 		if err := d.p.freeOne(nil, b); err != nil && damage == nil {

@@ -128,3 +128,35 @@ func TestHeapOpensAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestQuarantineGivesWay: buffers in quarantine are no reason to fail or to wait for ever.
+func TestQuarantineGivesWay(t *testing.T) {
+	for _, quota := range []int64{0, blockSize} {
+		p := newPool(t, Config{MaxBytes: blockSize, Debug: Debug{QuarantineBytes: 1 << 30}, noJanitor: true})
+		h := p.NewHeap(HeapOptions{QuotaBytes: quota})
+		for range 10 {
+			free(t, p, must(t)(h.Alloc(blockSize)))
+		}
+		b := must(t)(h.Alloc(blockSize))
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		got := make(chan error)
+		go func() {
+			c, err := h.AllocWait(ctx, 100)
+			if err == nil {
+				err = p.Free(c)
+			}
+			got <- err
+		}()
+		for !p.someoneWaits() {
+			time.Sleep(time.Millisecond)
+		}
+		free(t, p, b)
+		if err := <-got; err != nil {
+			t.Errorf("quota %d: %v", quota, err)
+		}
+		cancel()
+		if err := h.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

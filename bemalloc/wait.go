@@ -109,6 +109,16 @@ func (p *Pool) settle() {
 	}
 }
 
+// someoneWaits reports whether anybody waits for the pool or for a quota.
+func (p *Pool) someoneWaits() bool {
+	for _, q := range *p.quotas.Load() {
+		if q != nil && q.room.occupied() {
+			return true
+		}
+	}
+	return p.room.occupied()
+}
+
 // wakeAll lets every waiter see that the pool is closed.
 func (p *Pool) wakeAll() {
 	p.room.notify()
