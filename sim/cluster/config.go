@@ -20,6 +20,7 @@ type Config struct {
 	EagerBytes  int    // messages up to here are sent whole; 0: 8 KiB
 	Fragment    int    // bytes a WRITE; 0: 64 KiB
 	Window      int    // bytes of fragments posted and not completed, of one engine; 0: 256 KiB
+	NodeWindow  int    // the same of all engines of a node; 0: no bound
 	MaxMessage  int    // bytes; 0: 64 MiB
 	Backlog     int    // messages of a socket that were not taken; 0: 128
 	MaxSockets  int    // of an engine and side; 0: 65536
@@ -62,11 +63,11 @@ func (c *Config) setDefaults() {
 }
 
 // engine is the configuration of engine number i of a node.
-func (c *Config) engine(i int, initiator bool) core.Config {
+func (c *Config) engine(i int, initiator bool, bound *core.Cap) core.Config {
 	return core.Config{
 		SendDepth: c.SendDepth, RecvDepth: c.RecvDepth, PeerDepth: c.RecvDepth, EagerLimit: c.EagerBytes, Fragment: c.Fragment, Window: c.Window,
 		MaxMessage: uint64(c.MaxMessage), Backlog: c.Backlog, PeerBacklog: c.Backlog, MaxSockets: c.MaxSockets, Initiator: initiator,
 		IDBase: uint64(i) << 32, RecvBit: recvBit,
-		WindowTarget: c.WindowTarget, Keepalive: c.Keepalive, PeerTimeout: c.PeerTimeout, DrainTimeout: c.DrainTimeout, Linger: c.Linger,
+		WindowTarget: c.WindowTarget, Cap: bound, Keepalive: c.Keepalive, PeerTimeout: c.PeerTimeout, DrainTimeout: c.DrainTimeout, Linger: c.Linger,
 	}
 }

@@ -37,6 +37,9 @@ type Node struct {
 	cq      *nic.CQ
 	mem     *memory
 	quota   quota
+	bound   *core.Cap
+	delay   des.Time // of a step
+	crashed bool
 	engines []*engine
 	toPeer  map[int]*engine          // looked up only
 	byCore  map[*core.Engine]*engine // looked up only
@@ -82,13 +85,19 @@ const (
 )
 
 func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
-	n := &Node{c: c, host: h, toPeer: map[int]*engine{}, byCore: map[*core.Engine]*engine{}, quota: quota{limit: c.cfg.QuotaBytes}}
+	n := &Node{c: c, host: h, delay: c.cfg.StepDelay, toPeer: map[int]*engine{}, byCore: map[*core.Engine]*engine{}, quota: quota{limit: c.cfg.QuotaBytes}}
 	n.mem = &memory{host: h, limit: c.cfg.MemoryBytes, live: map[uint64]block{}, bulk: bulk, bulkFrom: c.cfg.EagerBytes}
 	if bulk != nil {
 		var err error
 		if n.mem.bulkKey, err = h.Register(bulk, access); err != nil {
 			return nil, err
 		}
+	}
+	if c.cfg.NodeWindow > 0 {
+		n.bound = core.NewCap(c.cfg.NodeWindow, func(h core.Handler) {
+			e := h.(*engine)
+			n.touch(e)
+		})
 	}
 	n.cq = h.NewCQ(1, n.plan)
 	n.cq.Arm(false)
@@ -130,7 +139,7 @@ func (n *Node) newEngine(peer int, initiator bool) (*engine, error) {
 	}
 	e := &engine{n: n, num: int32(len(n.engines)), peer: peer, armed: core.Never}
 	n.mem.exact = true
-	e.core, err = core.NewEngine(cfg.engine(int(e.num), initiator), q, n.mem, &n.quota, e)
+	e.core, err = core.NewEngine(cfg.engine(int(e.num), initiator, n.bound), q, n.mem, &n.quota, e)
 	n.mem.exact = false
 	if err != nil {
 		return nil, err
@@ -151,9 +160,9 @@ func (n *Node) Engine(peer int) *core.Engine {
 
 // plan has a step follow.
 func (n *Node) plan() {
-	if !n.planned {
+	if !n.planned && !n.crashed {
 		n.planned = true
-		n.c.k.At(n.c.k.Now()+n.c.cfg.StepDelay, n.c.stepKind, int32(n.ID()), 0)
+		n.c.k.At(n.c.k.Now()+n.delay, n.c.stepKind, int32(n.ID()), 0)
 	}
 }
 
@@ -168,6 +177,9 @@ func (n *Node) touch(e *engine) {
 
 // step works off all completions, tells the application, and flushes.
 func (n *Node) step() {
+	if n.crashed {
+		return
+	}
 	now := n.c.k.Now().Duration()
 	for {
 		got := n.cq.Poll(n.polled[:])
@@ -215,7 +227,7 @@ func (e *engine) arm(now time.Duration) {
 func (n *Node) tick(num int32) {
 	e := n.engines[num]
 	e.armed = core.Never
-	if e.isDown {
+	if e.isDown || n.crashed {
 		return
 	}
 	now := n.c.k.Now().Duration()

@@ -197,6 +197,10 @@ func (h *Host) SetDown(down bool) {
 	}
 }
 
+// Crash ends the host's NIC: it neither sends nor answers any more. Frames that it
+// queued are still sent.
+func (h *Host) Crash() { h.nic.Lose() }
+
 // SetLoss changes the share of frames that the host's link loses, both ways.
 func (h *Host) SetLoss(p float64) {
 	h.port.cfg.Loss = p
