@@ -76,7 +76,7 @@ func goldenCalls(t *testing.T) (calls []goldenCall) {
 // asIoctl gives a write the attribute in which an ioctl has the driver's part of it.
 func (g *goldenCall) asIoctl(t *testing.T) {
 	at := map[string]int{"open_device": 16, "create_cq": 40, "create_qp": 64}[g.Op] // header and struct of libibverbs
-	if at == 0 || len(g.Raw) <= 2*at || g.Op == "open_device" && g.Command != 0 { // 0: of a context
+	if at == 0 || len(g.Raw) <= 2*at || g.Op == "open_device" && g.Command != 0 {   // 0: of a context
 		return
 	}
 	a := goldenAttr{ID: 0x1000, Name: "UHW_IN", Len: len(g.Raw)/2 - at, Flags: 1, Kind: "in_ptr", Data: g.Raw[2*at:]}
