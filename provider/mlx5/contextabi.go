@@ -1,6 +1,10 @@
 package mlx5
 
-import "github.com/byteexpress/byteexpress/qp"
+import (
+	"fmt"
+
+	"github.com/byteexpress/byteexpress/qp"
+)
 
 // contextRequest is the driver's part of the request for a context.
 func contextRequest(flags uint32) []byte {
@@ -32,6 +36,21 @@ func readContextAnswer(b []byte) contextAnswer {
 		cqeVersion: contextRespCQEVersion.Get(b), bfRegSize: int(contextRespBFRegSize.Get(b)), bfRegs: int(contextRespTotBFRegs.Get(b)),
 		uarsPerPage: max(int(contextRespUARsPerPage.Get(b)), 1),
 	}
+}
+
+// maxGiven bounds the registers that a driver gives at once; mlx5_ib has up to 1024
+// (MLX5_MAX_BFREGS and those of firmware pages).
+const maxGiven = 1 << 16
+
+// check refuses numbers by which registers would not lie in their pages.
+func (a *contextAnswer) check() error {
+	if n := a.bfRegSize; n&(n-1) != 0 || n != 0 && n < 16 || n > (uarSize-firstRegister)/contextRespBFRegsPerUAR {
+		return fmt.Errorf("doorbell registers of %d bytes", n)
+	}
+	if a.bfRegs > maxGiven || a.uarsPerPage > maxGiven {
+		return fmt.Errorf("%d doorbell registers, %d UARs a page", a.bfRegs, a.uarsPerPage)
+	}
+	return nil
 }
 
 // cqRequest is the driver's part of the request for a completion queue with entries

@@ -75,6 +75,10 @@ func (d *Device) Open() (verbs.Context, error) {
 		k.Close()
 		return nil, d.unsupported(fmt.Sprintf("completion format 0 to %d", cqeVersionUIDX), fmt.Sprintf("the kernel, whose driver uses %d", a.cqeVersion))
 	}
+	if err := a.check(); err != nil {
+		k.Close()
+		return nil, &verbs.OpError{Op: "open", Device: d.dev.Name, Err: err, Remedy: "the kernel's mlx5 driver is of another kind than this program knows"}
+	}
 	c, err := newContext(k, d, a, *s)
 	if err != nil {
 		k.Close()
