@@ -141,7 +141,7 @@ func (q *completionQueue) Resize(entries int) error {
 		q.ring = ring
 		q.overflow.Store(true)
 		old.Close()
-		return c.Fail(op, what, errors.New("the old ring has no entry that tells of it"), "close the queue and make another")
+		return c.Fail(op, what, errors.New("the old ring has no entry that tells of it, or more entries than the new one holds"), "close the queue and make another")
 	}
 	return old.Close()
 }

@@ -154,7 +154,8 @@ func (c *cqRing) forget(q *ends) {
 
 // moveTo makes the entries not yet polled those of a larger or smaller ring that the
 // NIC goes on in, up to the entry that says so, and goes on there too. false: there
-// is no such entry. That entry counts, so the others come one position later.
+// is no such entry, or there are more entries than the other ring holds: those that
+// came while it was asked for. That entry counts, so the others come one position later.
 func (c *cqRing) moveTo(to *cqRing) bool {
 	for n := uint32(0); n <= c.mask; n++ {
 		_, own, ok := c.pending(c.next + n)
@@ -166,6 +167,9 @@ func (c *cqRing) moveTo(to *cqRing) bool {
 			to.next, to.last = c.next+1, c.last
 			*c = *to
 			return true
+		}
+		if n > to.mask {
+			return false
 		}
 		at := c.next + n + 1
 		d := to.slot(at)

@@ -78,6 +78,23 @@ func FuzzShared(f *testing.F) {
 	})
 }
 
+// Completions that came while a smaller ring was asked for, and that it cannot hold, are
+// not overwritten by each other: the move fails. One fewer fit.
+func TestMoveToTooSmall(t *testing.T) {
+	rec := mapped(t, 8, 0)
+	for n, fits := range map[int]bool{4: true, 5: false} {
+		old := newCQRing(make([]byte, 8*cqeSize), cqeSize, true, rec.Uint32(0))
+		for i := range n + 1 {
+			old.b[(i+1)*cqeSize-1] = 0
+		}
+		old.b[(n+1)*cqeSize-1] = cqeResize << 4
+		to := newCQRing(make([]byte, 4*cqeSize), cqeSize, true, rec.Uint32(0))
+		if old.moveTo(&to) != fits || fits && old.waiting() != n {
+			t.Errorf("%d entries into 4 slots: want %v; %d wait", n, fits, old.waiting())
+		}
+	}
+}
+
 // Whatever is in the old ring, moving to another stays within both.
 func FuzzMoveTo(f *testing.F) {
 	f.Add(make([]byte, 8*cqeSize), uint32(0), uint8(2), false)
