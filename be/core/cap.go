@@ -30,7 +30,7 @@ func (c *Cap) fits(n int) bool { return c.posted == 0 || c.posted+n <= c.limit }
 // room reports whether an engine may post n bytes: they fit, and nobody waits who
 // came before.
 func (c *Cap) room(e *Engine, n int) bool {
-	return c == nil || (c.head == nil || c.head == e) && c.fits(n)
+	return (c.head == nil || c.head == e) && c.fits(n)
 }
 
 // wait puts an engine at the end of the queue, if it is not in it.
@@ -52,13 +52,11 @@ func (c *Cap) wait(e *Engine, n int) {
 // take counts n bytes that an engine posts. If it was its turn, the next one's
 // has come.
 func (c *Cap) take(e *Engine, n int) {
-	if c != nil {
-		c.posted += n
-		c.leave(e)
-	}
+	c.posted += n
+	c.leave(e)
 }
 
-// leave takes an engine out of the queue, if it is in it.
+// leave takes an engine out of the queue, if it is in it. The Cap may be nil.
 func (c *Cap) leave(e *Engine) {
 	if c == nil || !e.capWait.waits {
 		return
@@ -82,7 +80,7 @@ func (c *Cap) leave(e *Engine) {
 
 // release counts n completed bytes.
 func (c *Cap) release(n int) {
-	if c != nil && n > 0 {
+	if n > 0 {
 		c.posted -= n
 		c.call()
 	}

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"time"
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
@@ -38,6 +39,9 @@ type Chain struct {
 	lkey                 mr.LKey
 	idBase               uint64
 	now                  time.Duration // of the requests that are prepared
+	every                int           // bytes after which one is signaled
+	quiet, quietBytes    int           // pending requests after the last signaled one, and their bytes
+	signaled             int           // pending requests that are
 }
 
 // NewChain makes a chain of depth slots, each with up to width segments, at least
@@ -45,7 +49,7 @@ type Chain struct {
 func NewChain(depth, width int, slab []byte, lkey mr.LKey, idBase uint64) *Chain {
 	return &Chain{
 		slots: make([]slot, depth), batch: make([]qp.SendWR, 0, depth), sges: make([]qp.SGE, depth*width), width: width,
-		slab: slab, lkey: lkey, idBase: idBase,
+		slab: slab, lkey: lkey, idBase: idBase, every: math.MaxInt,
 	}
 }
 
@@ -130,27 +134,27 @@ func (c *Chain) take(s slot) {
 	s.at = c.now
 	c.slots[c.next%uint64(len(c.slots))] = s
 	c.next++
+	c.quiet++
+	c.quietBytes += s.bytes
+	if 2*c.quiet+1 >= len(c.slots) || c.quietBytes >= c.every {
+		c.batch[len(c.batch)-1].Flags |= qp.Signaled
+		c.signaled++
+		c.quiet, c.quietBytes = 0, 0
+	}
 }
 
 // flush gives the pending requests for one post, and how many of them are
 // signaled: the last, and one at least every half depth and every so many bytes, so
 // that neither slots nor the window come back all at once. A window that did would
 // leave the wire idle for a round trip each time.
-func (c *Chain) flush(every int) (wrs []qp.SendWR, signaled int) {
-	half := max(len(c.slots)/2, 1)
-	first := c.next - uint64(len(c.batch))
-	requests, bytes := 0, 0
-	for i := range len(c.batch) - 1 {
-		requests++
-		bytes += c.slots[(first+uint64(i))%uint64(len(c.slots))].bytes
-		if requests == half || bytes >= every {
-			c.batch[i].Flags |= qp.Signaled
-			signaled++
-			requests, bytes = 0, 0
-		}
+func (c *Chain) flush() (wrs []qp.SendWR, signaled int) {
+	if last := &c.batch[len(c.batch)-1]; last.Flags&qp.Signaled == 0 {
+		last.Flags |= qp.Signaled
+		c.signaled++
 	}
-	c.batch[len(c.batch)-1].Flags |= qp.Signaled
-	return c.batch, signaled + 1
+	signaled = c.signaled
+	c.signaled, c.quiet, c.quietBytes = 0, 0, 0
+	return c.batch, signaled
 }
 
 // flushed says how many of the pending requests the device took. The others

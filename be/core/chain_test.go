@@ -38,8 +38,9 @@ func TestChainAgainstModel(t *testing.T) {
 				if c.Pending() == 0 {
 					continue
 				}
-				every := 1 + rng.IntN(400)
-				wrs, n := c.flush(every)
+				every := c.every
+				wrs, n := c.flush()
+				c.every = 1 + rng.IntN(400)
 				if len(wrs) != len(pending) {
 					t.Fatalf("seed %d: %d requests, want %d", seed, len(wrs), len(pending))
 				}
@@ -104,7 +105,7 @@ func TestChainSignalsEveryHalfDepth(t *testing.T) {
 		c.write(&outgoing{}, 0)
 	}
 	signaled := 0
-	wrs, _ := c.flush(1 << 30)
+	wrs, _ := c.flush()
 	for i, w := range wrs {
 		if w.Flags&qp.Signaled != 0 {
 			signaled++

@@ -29,7 +29,7 @@ func (e *Engine) Flush(now time.Duration) {
 	if e.chain.Pending() == 0 {
 		return
 	}
-	wrs, signaled := e.chain.flush(max(e.window.Limit()/signalShare, 1))
+	wrs, signaled := e.chain.flush()
 	n, err := e.qp.PostSend(wrs)
 	e.chain.flushed(n)
 	e.stats.Doorbells++
@@ -46,7 +46,7 @@ func (e *Engine) schedule(now time.Duration) {
 		e.cap.leave(e) // others need not wait for our slots
 		return
 	}
-	e.chain.now = now
+	e.chain.now, e.chain.every = now, max(e.window.Limit()/signalShare, 1)
 	e.slotWait.update(now, false)
 	for e.controls.n > 0 && e.chain.Free() > 0 && e.credits.CanSend() {
 		e.sendControl()
@@ -74,7 +74,7 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 		if canStart && !e.credits.CanSend() {
 			creditStop, canStart = true, false
 		}
-		canWrite := e.writes.n()+e.reads.n() > 0 && room == roomForWrite
+		canWrite := room == roomForWrite && e.writes.n()+e.reads.n() > 0
 		if !canStart && !canWrite {
 			break
 		}
@@ -92,7 +92,7 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 			}
 		}
 	}
-	if room != capFull {
+	if e.cap != nil && room != capFull {
 		e.cap.leave(e) // it is not what we wait for
 	}
 	e.creditWait.update(now, creditStop || e.finals.n > 0)
@@ -160,13 +160,15 @@ func (e *Engine) visitWrite(s *Socket) room {
 		// A fragment of many pieces may end early, so that it is not the last one.
 		s.writes.moveTo(&e.finals)
 		return roomForWrite
-	case !e.cap.room(e, n):
+	case e.cap != nil && !e.cap.room(e, n):
 		e.cap.wait(e, n)
 		return capFull
 	}
 	n, final := e.chain.write(m, n)
 	e.window.Take(n)
-	e.cap.take(e, n)
+	if e.cap != nil {
+		e.cap.take(e, n)
+	}
 	m.refs++
 	e.stats.Fragments++
 	e.stats.WriteBytes += uint64(n)
@@ -202,7 +204,7 @@ func (e *Engine) completeSend(now time.Duration, c *cq.Completion) {
 	if c.Status != cq.Success {
 		e.failedRequest(now, c)
 	}
-	if c.Status == cq.Success {
+	if e.cfg.WindowTarget > 0 && c.Status == cq.Success {
 		e.sample(now, n)
 	}
 	for i := range n { // those before the last one succeeded
@@ -216,9 +218,6 @@ func (e *Engine) completeSend(now time.Duration, c *cq.Completion) {
 // sample tells an adaptive window of the n oldest slots, which complete now. The
 // last of them has the delay.
 func (e *Engine) sample(now time.Duration, n int) {
-	if e.cfg.WindowTarget == 0 {
-		return
-	}
 	bytes := 0
 	for i := range n {
 		bytes += e.chain.inFlight(i).bytes
@@ -231,7 +230,9 @@ func (e *Engine) sample(now time.Duration, n int) {
 // freeSlot takes a slot back. ok says whether its request succeeded.
 func (e *Engine) freeSlot(s slot, ok bool) {
 	e.window.Return(s.bytes)
-	e.cap.release(s.bytes)
+	if e.cap != nil {
+		e.cap.release(s.bytes)
+	}
 	if s.msg != nil {
 		e.unref(s.msg, ok)
 	}

@@ -84,13 +84,15 @@ func (e *Engine) visitRead(s *Socket) room {
 	switch {
 	case !e.window.Room(n):
 		return windowFull
-	case !e.cap.room(e, n):
+	case e.cap != nil && !e.cap.room(e, n):
 		e.cap.wait(e, n)
 		return capFull
 	}
 	e.chain.read(in, n)
 	e.window.Take(n)
-	e.cap.take(e, n)
+	if e.cap != nil {
+		e.cap.take(e, n)
+	}
 	e.stats.Reads++
 	e.stats.ReadBytes += uint64(n)
 	if in.offset == in.length {

@@ -106,6 +106,8 @@ func (t *turns) spend(l *link, n int, more bool) {
 	switch {
 	case !more:
 		l.remove()
+	case l.deficit <= 0 && t.n() == 1:
+		t.round++ // nobody else is waiting
 	case l.deficit <= 0:
 		l.moveTo(&t.rings[1-t.now])
 	default:
