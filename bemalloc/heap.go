@@ -51,7 +51,12 @@ func (h *Heap) Alloc(n int) ([]byte, error) {
 }
 
 // AllocAligned is Pool.AllocAligned from this heap.
-func (h *Heap) AllocAligned(n, align int) ([]byte, error) { return h.alloc(n, align) }
+func (h *Heap) AllocAligned(n, align int) ([]byte, error) {
+	if everyAlign(align) {
+		return h.Alloc(n)
+	}
+	return h.alloc(n, align)
+}
 
 func (h *Heap) alloc(n, align int) ([]byte, error) {
 	if h.closed {

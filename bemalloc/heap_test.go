@@ -160,3 +160,32 @@ func TestQuarantineGivesWay(t *testing.T) {
 		}
 	}
 }
+
+// TestAlignedIsCached: an alignment that every buffer has costs nothing: the caches serve it.
+func TestAlignedIsCached(t *testing.T) {
+	kinds(t, func(t *testing.T, cfg Config) {
+		cfg.noJanitor = true
+		p := newPool(t, cfg)
+		h := p.NewHeap(HeapOptions{})
+		defer func() { _ = h.Close() }()
+		for _, alloc := range []func(n, align int) ([]byte, error){p.AllocAligned, h.AllocAligned} {
+			before := p.Stats().BatchTakes
+			for range 1000 {
+				free(t, p, must(t)(alloc(100, 1)))
+			}
+			// The pool's cache takes what the heap's gives: a batch for many buffers.
+			if n := p.Stats().BatchTakes - before; n > 100 {
+				t.Errorf("%d batches were taken for 1000 buffers", n)
+			}
+		}
+		if err := h.Free(must(t)(h.Alloc(100_000))); err != nil {
+			t.Fatal(err)
+		}
+		held := h.c.runs.held
+		b := must(t)(h.AllocAligned(100_000, 64))
+		if h.c.runs.held != held-units(100_000) {
+			t.Errorf("%d units cached after, %d before: the cache did not serve it", h.c.runs.held, held)
+		}
+		free(t, p, b)
+	})
+}

@@ -98,7 +98,15 @@ func (p *Pool) Alloc(n int) ([]byte, error) {
 
 // AllocAligned is Alloc with a start on a multiple of align, a power of two of at
 // most 4 MiB. Otherwise: ErrBadAlign.
-func (p *Pool) AllocAligned(n, align int) ([]byte, error) { return p.alloc(nil, n, align) }
+func (p *Pool) AllocAligned(n, align int) ([]byte, error) {
+	if everyAlign(align) {
+		return p.Alloc(n)
+	}
+	return p.alloc(nil, n, align)
+}
+
+// everyAlign reports whether every buffer has an alignment, which is a valid one.
+func everyAlign(align int) bool { return align > 0 && align <= objAlign && align&(align-1) == 0 }
 
 // Free takes back a buffer that Alloc of this pool or of any of its heaps
 // returned; it may have been resliced, as long as it starts at the same byte.
