@@ -3,6 +3,7 @@ package be
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/byteexpress/byteexpress/bemalloc"
@@ -34,8 +35,9 @@ const (
 	DefaultPeerTimeout = 30 * time.Second
 	DefaultLinger      = 2 * time.Second
 
-	maxWorkers   = 64
-	minRecvDepth = 4 // with fewer, the reserve cannot keep both sides going
+	maxWorkers   = 64   // of one node, and lanes that a peer may ask for: a socket's worth of cores
+	maxCPU       = 1023 // CPU_SETSIZE of the C library's cpu_set_t, less 1
+	minRecvDepth = 4    // with fewer, the reserve cannot keep both sides going
 	maxDepth     = 1 << 15
 	minEager     = 256 // control messages must fit
 )
@@ -58,6 +60,13 @@ type Config struct {
 	// LockThreads gives each worker an operating-system thread of its own, which the
 	// Go scheduler uses for nothing else. Worth it with a core to spare for each.
 	LockThreads bool
+	// PinCPUs keeps worker i on the CPU PinCPUs[i modulo its length], numbered as the
+	// kernel does; it locks the threads too. Nil: on any. Linux only.
+	PinCPUs []int
+	// Spin is how long a worker that finds nothing to do goes on looking, and lets
+	// other goroutines run in between, before it has the device wake it: a lower
+	// latency after a pause, for a busy core. 0: a few looks.
+	Spin time.Duration
 
 	SendDepth     int // work requests of one engine's chain
 	RecvDepth     int // receives posted by each engine, at least 4; the peer's credits
@@ -140,6 +149,13 @@ func (c Config) withDefaults() (Config, error) {
 	if _, known := qp.MTUOf(c.MTU.Bytes()); c.MTU != 0 && !known {
 		return c, &ConfigError{"MTU", int64(c.MTU), "one of qp.MTU256 to qp.MTU4096, or 0 for the port's"}
 	}
+	for _, cpu := range c.PinCPUs {
+		if cpu < 0 || cpu > maxCPU {
+			return c, &ConfigError{"PinCPUs", int64(cpu), fmt.Sprintf("0 to %d", maxCPU)}
+		}
+	}
+	c.PinCPUs = slices.Clone(c.PinCPUs)
+	c.LockThreads = c.LockThreads || len(c.PinCPUs) > 0
 	if c.Bootstrap == nil {
 		c.Bootstrap = TCP{}
 	}
@@ -154,7 +170,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"GIDIndex", int64(gid), 255}, {"AckTimeout", int64(c.AckTimeout), 31}, {"ServiceLevel", int64(c.ServiceLevel), 7},
 		{"RNRTimer", int64(c.RNRTimer), 31}, {"FlowLabel", int64(c.FlowLabel), 1<<20 - 1},
 		{"RecvQuotaBytes", c.RecvQuotaBytes, math.MaxInt64}, {"SocketQuotaBytes", int64(c.SocketQuotaBytes), math.MaxInt64},
-		{"PoolBytes", c.PoolBytes, math.MaxInt64}, {"WindowTarget", int64(c.WindowTarget), math.MaxInt64}, {"HoldTimeout", int64(c.HoldTimeout), math.MaxInt64},
+		{"PoolBytes", c.PoolBytes, math.MaxInt64}, {"WindowTarget", int64(c.WindowTarget), math.MaxInt64}, {"Spin", int64(c.Spin), math.MaxInt64}, {"HoldTimeout", int64(c.HoldTimeout), math.MaxInt64},
 	} {
 		if f.v < 0 || f.v > f.max {
 			return c, &ConfigError{f.name, f.v, fmt.Sprintf("0 to %d", f.max)}

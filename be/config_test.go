@@ -30,6 +30,8 @@ func TestConfigRefused(t *testing.T) {
 		"RetryCount is 8":         {RetryCount: 8},
 		"Workers is 65":           {Workers: 65},
 		"Workers is -1":           {Workers: -1},
+		"Spin is -1":              {Spin: -1},
+		"PinCPUs is 1024":         {PinCPUs: []int{0, 1024}},
 		"SendDepth is 1":          {SendDepth: 1},
 		"RecvDepth is 3":          {RecvDepth: 3},
 		"MaxMessage is -1":        {MaxMessage: -1},

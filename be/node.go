@@ -118,6 +118,10 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	}
 	n.wg.Add(1)
 	go n.watchDevice()
+	if err := n.pinWorkers(); err != nil {
+		n.Close()
+		return nil, err
+	}
 	return n, nil
 }
 
@@ -218,6 +222,21 @@ func (n *Node) untrack(s *Socket) {
 	n.mu.Lock()
 	delete(n.sockets, s)
 	n.mu.Unlock()
+}
+
+// pinWorkers keeps each worker on its CPU.
+func (n *Node) pinWorkers() error {
+	for i, w := range n.workers {
+		if len(n.cfg.PinCPUs) == 0 {
+			return nil
+		}
+		cpu, err := n.cfg.PinCPUs[i%len(n.cfg.PinCPUs)], error(nil)
+		w.call(func() { err = pinThread(cpu) })
+		if err != nil {
+			return errors.Wrapf(err, "be: new node: keep worker %d on CPU %d of Config.PinCPUs", i, cpu)
+		}
+	}
+	return nil
 }
 
 // pokeRetry tells the workers that memory came back.

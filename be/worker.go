@@ -14,7 +14,7 @@ const (
 	pollBatch    = 64  // completions a poll
 	commandBatch = 256 // commands before completions are looked at again
 	// idleRounds is how often a worker with nothing to do lets others run and
-	// looks again before it arms the queue and blocks. Blocking and being woken
+	// looks again, at least, before it arms the queue and blocks. Blocking and being woken
 	// costs some microseconds, a round well under one.
 	idleRounds = 4
 )
@@ -123,7 +123,7 @@ func (w *worker) run() {
 	if w.n.cfg.LockThreads {
 		runtime.LockOSThread() // until the goroutine ends
 	}
-	idle := 0
+	idle, idleSince := 0, time.Duration(0)
 	for {
 		w.now = time.Since(w.n.start)
 		busy := w.ring.run(commandBatch, w.execute) > 0
@@ -144,15 +144,15 @@ func (w *worker) run() {
 		}
 		w.flush()
 		if busy {
-			idle = 0
+			idle, idleSince = 0, w.now
 			continue
 		}
-		if idle++; idle < idleRounds {
+		if idle++; idle < idleRounds || w.now-idleSince < w.n.cfg.Spin {
 			runtime.Gosched()
 			continue
 		}
 		if w.sleep() {
-			idle = 0
+			idle, idleSince = 0, time.Since(w.n.start)
 		}
 	}
 	w.timer.Stop()

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/byteexpress/byteexpress/be"
 )
@@ -16,7 +17,7 @@ import (
 func TestWorkers(t *testing.T) {
 	for _, n := range []struct{ a, b, engines int }{{1, 1, 1}, {3, 2, 3}, {1, 4, 4}, {2, 2, 2}} {
 		t.Run(fmt.Sprintf("%d and %d", n.a, n.b), func(t *testing.T) {
-			p := newPairOn(t, simDefaults, be.Config{Workers: n.a}, be.Config{Workers: n.b, LockThreads: true})
+			p := newPairOn(t, simDefaults, be.Config{Workers: n.a, Spin: time.Millisecond}, be.Config{Workers: n.b, LockThreads: true})
 			other, err := p.nodes[1].Listen("127.0.0.1:0")
 			if err != nil {
 				t.Fatal(err)
