@@ -170,7 +170,11 @@ func hidden(s *uverbs.System, device string, port int, have []GIDCandidate) (out
 		if slices.ContainsFunc(have, func(h GIDCandidate) bool { return h.Index == g.Index }) {
 			continue
 		}
-		out = append(out, GIDCandidate{g.GIDEntry, 0, cmp.Or(g.Hidden, "not in this network namespace")})
+		why := cmp.Or(g.Hidden, "not in this network namespace")
+		if g.Index > verbs.MaxGIDIndex {
+			why = fmt.Sprintf("its index is above %d, and requests have 8 bits for it", verbs.MaxGIDIndex)
+		}
+		out = append(out, GIDCandidate{g.GIDEntry, 0, why})
 	}
 	return out
 }

@@ -6,16 +6,21 @@ import (
 	"slices"
 )
 
+// MaxGIDIndex is the highest index of a GID that a queue pair can be brought up with:
+// requests have 8 bits for it (ib_uverbs_qp_dest.sgid_index of the kernel's
+// rdma/ib_user_verbs.h), though tables may be longer: rxe's has 1024 entries.
+const MaxGIDIndex = 255
+
 // RankGIDs orders a port's GIDs by how good they are to connect from, best first,
 // without changing its argument: RoCE v2 before InfiniBand before RoCE v1 (which no
 // router forwards), and among them IPv4-mapped, then routable IPv6, then the rest,
 // link-local last; then those whose network interface is known, then by index.
-// Entries that are empty are left out.
+// Entries that are empty are left out, and those beyond [MaxGIDIndex].
 //
 // The first is the one to try first. When it fails (its network interface is gone,
 // or of another network namespace), try the next.
 func RankGIDs(gids []GIDEntry) []GIDEntry {
-	ranked := slices.DeleteFunc(slices.Clone(gids), func(g GIDEntry) bool { return g.GID.IsZero() })
+	ranked := slices.DeleteFunc(slices.Clone(gids), func(g GIDEntry) bool { return g.GID.IsZero() || g.Index < 0 || g.Index > MaxGIDIndex })
 	slices.SortStableFunc(ranked, func(a, b GIDEntry) int {
 		return cmp.Or(
 			cmp.Compare(a.typeRank(), b.typeRank()),

@@ -95,3 +95,16 @@ func TestRankPorts(t *testing.T) {
 		t.Errorf("best of none that can be used: %d, %v", n, err)
 	}
 }
+
+// A GID whose index no request has room for is not taken: cut to 8 bits it would be
+// another's.
+func TestGIDBeyondIndex(t *testing.T) {
+	table := []GIDEntry{
+		{GID: GID{10: 0xff, 11: 0xff, 12: 10}, Index: 256, Type: GIDRoCEv2},
+		{GID: GID{0: 0xfe, 1: 0x80, 15: 1}, Index: 255, Type: GIDRoCEv1},
+		{GID: GID{0: 0xfe, 1: 0x80, 15: 2}, Index: -1, Type: GIDRoCEv2},
+	}
+	if got := RankGIDs(table); len(got) != 1 || got[0].Index != 255 {
+		t.Errorf("ranked %+v", got)
+	}
+}

@@ -10,6 +10,10 @@
 // The kernel moves the send queue's consumer index past every finished request,
 // signaled or not. So room in the queue does not depend on completions.
 //
+// Memory windows are no protection here: on every kernel that has them (6.1 to 7.2 were
+// tried) the driver holds what a peer does with a window's key against the range of the
+// region that the window is bound to, not against the window's own.
+//
 // The encoding of requests and the decoding of completions are pure functions on
 // bytes, held against what rdma-core's provider writes for the same requests.
 package rxe
