@@ -27,9 +27,10 @@
 // With NICConfig.DCQCN, receivers tell senders of marked packets, and the limit of a
 // queue pair keeps it out of its turn.
 //
-// A switch charges a frame to the port that it came in by and to the egress queue
-// until its last bit has left. With PFC, a port whose share of the buffer is used
-// up makes its peer pause the data class; what still arrives has headroom. Without
+// A switch charges its buffer, and the port that a frame came in by, until the
+// frame's last bit has left; the egress queue is what has not begun to leave. With
+// PFC, a port whose share of the buffer is used up makes its peer pause the data
+// class; what still arrives has headroom, sized for frames of a KiB or more. Without
 // it, frames that find no room are dropped, and NICs go back to the lost packet.
 //
 // A payload is not copied until its frame arrives, and not at all with

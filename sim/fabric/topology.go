@@ -119,7 +119,7 @@ func (f *Fabric) Build() error {
 			p.shift = max(hostShift-bits.Len64(uint64(slowest/p.psByte))+1, 0)
 			if f.cfg.Switch.PFC {
 				p.headroom = int((p.delay+p.peer.delay)/p.psByte) + 2*(f.maxFrame+gapBytes) + reactionBytes
-				p.headroom = (p.headroom + cellBytes) * 5 / 4 // whole cells for frames of any size
+				p.headroom = p.headroom * 5 / 4 // in whole cells, for frames from a KiB on
 				s.pool -= p.headroom
 			}
 		}
