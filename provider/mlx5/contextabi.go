@@ -21,19 +21,41 @@ func contextRequest(flags uint32) []byte {
 type contextAnswer struct {
 	limits      limits
 	cqeVersion  uint8
-	bfRegSize   int // bytes of a register's two buffers
+	bfRegSize   int // bytes of a register's two buffers; 0: no BlueFlame, and one place for all registers
 	bfRegs      int // registers given at once; 0: pages of them are asked for
 	uarsPerPage int
 }
 
+// Bounds of what a driver may say of registers: those for queue pairs end with their
+// UAR, and there are more of them than were asked for only by rounding up.
+const (
+	maxBFRegSize = (uarSize - firstRegister) / registersInUAR
+	maxBFRegs    = 1024
+)
+
+// check reports an answer that no register can be found by.
+func (a *contextAnswer) check() error {
+	if n := a.bfRegSize; n > maxBFRegSize || n&(n-1) != 0 {
+		return fmt.Errorf("doorbell registers of %d bytes, must be a power of two of at most %d", n, maxBFRegSize)
+	}
+	if a.bfRegs > maxBFRegs {
+		return fmt.Errorf("%d doorbell registers at once, at most %d are expected", a.bfRegs, maxBFRegs)
+	}
+	return nil
+}
+
 func readContextAnswer(b []byte) contextAnswer {
+	size := int(contextRespBFRegSize.Get(b))
+	if size < 16 { // a NIC without BlueFlame: drivers say 0, or 1
+		size = 0
+	}
 	return contextAnswer{
 		limits: limits{
 			sendDesc: int(contextRespMaxSQDescSize.Get(b)), recvDesc: int(contextRespMaxRQDescSize.Get(b)),
 			sendBlocks: int(contextRespMaxSendBlocks.Get(b)), recvWR: int(contextRespMaxRecvWR.Get(b)),
 			sharedWR: min(int(contextRespMaxSRQRecvWR.Get(b)), 1<<16),
 		},
-		cqeVersion: contextRespCQEVersion.Get(b), bfRegSize: int(contextRespBFRegSize.Get(b)), bfRegs: int(contextRespTotBFRegs.Get(b)),
+		cqeVersion: contextRespCQEVersion.Get(b), bfRegSize: size, bfRegs: int(contextRespTotBFRegs.Get(b)),
 		uarsPerPage: max(int(contextRespUARsPerPage.Get(b)), 1),
 	}
 }

@@ -20,6 +20,14 @@ type Observer interface {
 	Received(record uint64)
 }
 
+// A UAR is 4096 bytes of registers: the one for completion queues near its start,
+// those for queue pairs from here on.
+const (
+	uarSize        = 4096
+	firstRegister  = 0x800
+	registersInUAR = 4 // two of them for queue pairs, two the kernel keeps to itself
+)
+
 // register is a doorbell register of a UAR: two buffers that are used in turn, of
 // which the first 8 bytes are the doorbell. Where there is no BlueFlame it is one
 // doorbell. Offsets count from the start of the page.

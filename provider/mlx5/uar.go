@@ -11,14 +11,6 @@ import (
 	"github.com/byteexpress/byteexpress/uverbs"
 )
 
-// A UAR is 4096 bytes of registers: the one for completion queues near its start,
-// those for queue pairs from here on.
-const (
-	uarSize        = 4096
-	firstRegister  = 0x800
-	registersInUAR = 4 // two of them for queue pairs, two the kernel keeps to itself
-)
-
 // maxUARs bounds the pages of registers that a context asks for. With two queue
 // pairs on each, more queue pairs than that share one register.
 const maxUARs = 256
@@ -80,7 +72,7 @@ func (u *uars) alloc(blueFlame bool) (*uarPage, error) {
 	}
 	if o.Length < uarSize || !blueFlame && o.PageID > 0xffff {
 		u.c.K.DestroyMLX5UAR(o.Handle)
-		return nil, u.c.Fail("allocate UAR", "", fmt.Errorf("page %d of %d bytes", o.PageID, o.Length), "the kernel's mlx5 driver is of another kind than this program knows")
+		return nil, u.c.Fail("allocate UAR", "", fmt.Errorf("page %d of %d bytes", o.PageID, o.Length), otherDriver)
 	}
 	p, err := u.mapPage(o.Offset, o.Length)
 	if err != nil {
@@ -143,7 +135,7 @@ func (u *uars) chosen(index uint32) (*register, error) {
 	page := uar / a.uarsPerPage
 	off := uar%a.uarsPerPage*uarSize + firstRegister + i*a.bfRegSize
 	if page >= len(u.pages) || off+a.bfRegSize > len(u.pages[page].m.Bytes()) {
-		return nil, u.c.Fail("create queue pair", "", fmt.Errorf("the driver chose doorbell register %d, beyond those of this context", index), "")
+		return nil, u.c.Fail("create queue pair", "", fmt.Errorf("the driver chose doorbell register %d, beyond those of this context", index), otherDriver)
 	}
 	size := a.bfRegSize / 2
 	if index == 0 {

@@ -71,6 +71,7 @@ func New(hw *sim.Device, cfg Config) *Device {
 	return &Device{
 		hw: hw, cfg: cfg, files: map[int]*file{}, uars: map[int64]*mmio.Mapping{}, qps: map[uint32]*queuePair{},
 		records: map[uint64]receiver{}, cqs: map[uint32]*compQueue{}, handles: 0x100,
+		pages: int64(cfg.BFRegs / registers), // those given at once have the numbers before
 	}
 }
 
