@@ -21,7 +21,8 @@ type devContext struct {
 	uars     uars
 	records  records
 
-	// ends are the queue pairs by what completions name them; replaced as a whole.
+	// ends are the queue pairs by what completions name them, nil: to come; replaced
+	// as a whole.
 	ends   atomic.Pointer[map[uint32]*ends]
 	endsMu sync.Mutex // held by whoever replaces it
 	uidx   uint32     // last user index used
@@ -90,14 +91,14 @@ func (c *devContext) changeEnds(change func(map[uint32]*ends)) {
 	c.ends.Store(&m)
 }
 
-// newUIDX gives a user index that no queue pair has.
-func (c *devContext) newUIDX(e *ends) uint32 {
+// newUIDX gives a user index that no queue pair has, and keeps it for one.
+func (c *devContext) newUIDX() uint32 {
 	c.endsMu.Lock()
 	defer c.endsMu.Unlock()
 	for {
 		c.uidx = (c.uidx + 1) & numberMask
-		if c.uidx != numberMask && c.find(c.uidx) == nil {
-			c.changeEnds(func(m map[uint32]*ends) { m[c.uidx] = e })
+		if _, used := (*c.ends.Load())[c.uidx]; !used && c.uidx != numberMask {
+			c.changeEnds(func(m map[uint32]*ends) { m[c.uidx] = nil })
 			return c.uidx
 		}
 	}
@@ -110,11 +111,11 @@ func (c *devContext) enterEnds(e *ends) {
 	c.changeEnds(func(m map[uint32]*ends) { m[e.id] = e })
 }
 
-// leaveEnds forgets a queue pair, if it was known.
+// leaveEnds forgets a queue pair, if it was known, or an index kept for it.
 func (c *devContext) leaveEnds(e *ends) {
 	c.endsMu.Lock()
 	defer c.endsMu.Unlock()
-	if c.find(e.id) == e {
+	if have, ok := (*c.ends.Load())[e.id]; ok && (have == e || have == nil) {
 		c.changeEnds(func(m map[uint32]*ends) { delete(m, e.id) })
 	}
 }

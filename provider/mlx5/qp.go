@@ -52,7 +52,7 @@ func newQP(d *domain, send, recv *completionQueue, srq *sharedQueue, cfg verbs.Q
 	if err != nil {
 		return nil, c.Fail(op, "", err, "")
 	}
-	q := &queuePair{pd: d, cqs: [2]*completionQueue{send, recv}, caps: s.caps, srq: srq}
+	q := &queuePair{pd: d, cqs: [2]*completionQueue{send, recv}, caps: s.caps, srq: srq, ends: ends{id: numberMask}}
 	q.caps.Windows = c.Limits.Flags.Windows()
 	if err := q.allocate(&s); err != nil {
 		q.release()
@@ -60,7 +60,7 @@ func newQP(d *domain, send, recv *completionQueue, srq *sharedQueue, cfg verbs.Q
 	}
 	uidx := uint32(numberMask)
 	if c.answer.cqeVersion == cqeVersionUIDX {
-		uidx = c.newUIDX(&q.ends)
+		uidx = c.newUIDX()
 		q.ends.id = uidx
 	}
 	var page *uarPage
@@ -96,8 +96,8 @@ func newQP(d *domain, send, recv *completionQueue, srq *sharedQueue, cfg verbs.Q
 	c.Numbered(q)
 	if uidx == numberMask {
 		q.ends.id = uint32(q.num)
-		c.enterEnds(&q.ends)
 	}
+	c.enterEnds(&q.ends) // whole: whoever polls may see it from now on
 	return q, nil
 }
 
