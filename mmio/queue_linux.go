@@ -7,8 +7,9 @@ const HugePage = 2 << 20
 
 // Queue maps at least length bytes of zeroed memory for a device to read and write,
 // which a forked child does not get: were it to share the pages, a store here would
-// move them away from the device. With huge set they are huge pages, and it fails
-// with ENOMEM when the system has none free; the length is then that of whole ones.
+// move them away from the device. With huge set they are huge pages, of which the
+// length is then whole ones; it fails with ENOMEM when the system has none free, and
+// with EINVAL when its kernel has none of that size.
 func Queue(length int, huge bool) (*Mapping, error) {
 	flags := unix.MAP_ANON | unix.MAP_PRIVATE
 	if huge {

@@ -121,35 +121,53 @@ func (c *cqRing) poll(dst []cq.Completion, find func(uint32) *ends) (n int) {
 		c.next++
 	}
 	if c.next != start {
-		mmio.WriteBarrier()
-		mmio.StoreBE32(c.record, c.next&numberMask)
+		c.consume(c.next)
 	}
 	return n
 }
 
-// forget makes the entries not yet polled of a queue pair those of an unknown one,
-// and gives receives that they took from a shared queue back to it. Preconditions:
-// the NIC writes no more of them.
+// forget takes the entries not yet polled of a queue pair out, and gives receives that
+// they took from a shared queue back to it. Preconditions: the NIC writes no more of
+// them.
 func (c *cqRing) forget(q *ends) {
 	c.last = nil
-	for at := c.next; at-c.next <= c.mask; at++ {
-		e, own, ok := c.pending(at)
-		if !ok {
-			return
-		}
-		mmio.ReadBarrier()
-		if c.owner(e) != q.id {
-			continue
-		}
-		if q.shared != nil && received(own>>4) {
-			q.shared.retire(counter(e))
-		}
-		if c.uidx {
-			cqeSRQNUIDX.Put(e, numberMask)
-		} else {
-			cqeSopDropQPN.Put(e, cqeSopDropQPN.Get(e)|numberMask)
+	end := c.next + uint32(c.waiting())
+	mmio.ReadBarrier()
+	gone := uint32(0)
+	for at := end; at != c.next; {
+		at--
+		e, own, _ := c.pending(at)
+		switch {
+		case c.owner(e) == q.id:
+			if q.shared != nil && received(own>>4) {
+				q.shared.retire(counter(e))
+			}
+			gone++
+		case gone > 0: // the others close up towards the end
+			c.put(at+gone, c.slot(at), own)
 		}
 	}
+	if gone > 0 {
+		c.consume(c.next + gone)
+	}
+}
+
+// consume tells the NIC that the entries before a position are free.
+func (c *cqRing) consume(next uint32) {
+	c.next = next
+	mmio.WriteBarrier()
+	mmio.StoreBE32(c.record, next&numberMask)
+}
+
+// put makes a copy of an entry with this last byte the one at a position.
+func (c *cqRing) put(at uint32, entry []byte, own uint8) {
+	d := c.slot(at)
+	copy(d, entry)
+	own &^= cqeOwnerMask
+	if at&(c.mask+1) != 0 {
+		own |= cqeOwnerMask
+	}
+	d[len(d)-1] = own
 }
 
 // moveTo makes the entries not yet polled those of a larger or smaller ring that the
@@ -171,14 +189,7 @@ func (c *cqRing) moveTo(to *cqRing) bool {
 		if n > to.mask {
 			return false
 		}
-		at := c.next + n + 1
-		d := to.slot(at)
-		copy(d, c.slot(c.next+n))
-		own &^= cqeOwnerMask
-		if at&(to.mask+1) != 0 {
-			own |= cqeOwnerMask
-		}
-		d[len(d)-1] = own
+		to.put(c.next+n+1, c.slot(c.next+n), own)
 	}
 	return false
 }
