@@ -61,7 +61,7 @@ func hammer(t *testing.T, cfg mlx5dev.Config, remove bool) {
 	for w := range 4 {
 		rng := rand.New(rand.NewPCG(1, uint64(w)))
 		workers.Go(func() {
-			for life := range lives {
+			for life := 0; life < lives || !remove && completed.Load() == 0 && !t.Failed(); life++ {
 				if remove && w == 0 && life == lives/2 {
 					hw.Remove()
 				}
@@ -129,9 +129,6 @@ func hammer(t *testing.T, cfg mlx5dev.Config, remove bool) {
 	must(t, pd.Deregister(region))
 	must(t, pd.Close())
 	must(t, ctx.Close())
-	if completed.Load() == 0 {
-		t.Error("nothing completed")
-	}
 	for _, f := range m.Faults() {
 		t.Error(f)
 	}
