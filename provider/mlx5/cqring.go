@@ -121,7 +121,8 @@ func (c *cqRing) poll(dst []cq.Completion, find func(uint32) *ends) (n int) {
 		c.next++
 	}
 	if c.next != start {
-		c.consume(c.next)
+		mmio.WriteBarrier()
+		mmio.StoreBE32(c.record, c.next&numberMask)
 	}
 	return n
 }
@@ -148,15 +149,10 @@ func (c *cqRing) forget(q *ends) {
 		}
 	}
 	if gone > 0 {
-		c.consume(c.next + gone)
+		c.next += gone
+		mmio.WriteBarrier()
+		mmio.StoreBE32(c.record, c.next&numberMask)
 	}
-}
-
-// consume tells the NIC that the entries before a position are free.
-func (c *cqRing) consume(next uint32) {
-	c.next = next
-	mmio.WriteBarrier()
-	mmio.StoreBE32(c.record, next&numberMask)
 }
 
 // put makes a copy of an entry with this last byte the one at a position.
