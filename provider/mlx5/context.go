@@ -28,9 +28,6 @@ type devContext struct {
 	uidx   uint32     // last user index used
 }
 
-// otherDriver is what is wrong when the driver's answers make no sense.
-const otherDriver = "the kernel's mlx5 driver is of another kind than this program knows"
-
 func newContext(k *uverbs.Context, d *Device, a contextAnswer, s Settings) (*devContext, error) {
 	c := &devContext{observer: d.observer, answer: a, settings: s}
 	c.ends.Store(&map[uint32]*ends{})
@@ -41,11 +38,6 @@ func newContext(k *uverbs.Context, d *Device, a contextAnswer, s Settings) (*dev
 		a.OwnDoorbells = c.answer.bfRegs == 0 // pages are asked for one by one
 		return a, err
 	})
-	if err == nil {
-		if err = a.check(); err != nil {
-			err = c.Fail("open", "", err, otherDriver)
-		}
-	}
 	if err == nil {
 		err = c.uars.open()
 	}

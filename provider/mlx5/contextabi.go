@@ -26,11 +26,14 @@ type contextAnswer struct {
 	uarsPerPage int
 }
 
+// otherDriver is what is wrong when the driver's answers make no sense.
+const otherDriver = "the kernel's mlx5 driver is of another kind than this program knows"
+
 // Bounds of what a driver may say of registers: those for queue pairs end with their
 // UAR, and there are more of them than were asked for only by rounding up.
 const (
 	maxBFRegSize = (uarSize - firstRegister) / registersInUAR
-	maxBFRegs    = 1024
+	maxBFRegs    = 1 << 16 // mlx5_ib has up to 1024
 )
 
 // check reports an answer that no register can be found by.
@@ -38,8 +41,8 @@ func (a *contextAnswer) check() error {
 	if n := a.bfRegSize; n > maxBFRegSize || n&(n-1) != 0 {
 		return fmt.Errorf("doorbell registers of %d bytes, must be a power of two of at most %d", n, maxBFRegSize)
 	}
-	if a.bfRegs > maxBFRegs {
-		return fmt.Errorf("%d doorbell registers at once, at most %d are expected", a.bfRegs, maxBFRegs)
+	if a.bfRegs > maxBFRegs || a.uarsPerPage > maxBFRegs {
+		return fmt.Errorf("%d doorbell registers at once and %d UARs a page, at most %d are expected", a.bfRegs, a.uarsPerPage, maxBFRegs)
 	}
 	return nil
 }
@@ -58,21 +61,6 @@ func readContextAnswer(b []byte) contextAnswer {
 		cqeVersion: contextRespCQEVersion.Get(b), bfRegSize: size, bfRegs: int(contextRespTotBFRegs.Get(b)),
 		uarsPerPage: max(int(contextRespUARsPerPage.Get(b)), 1),
 	}
-}
-
-// maxGiven bounds the registers that a driver gives at once; mlx5_ib has up to 1024
-// (MLX5_MAX_BFREGS and those of firmware pages).
-const maxGiven = 1 << 16
-
-// check refuses numbers by which registers would not lie in their pages.
-func (a *contextAnswer) check() error {
-	if n := a.bfRegSize; n&(n-1) != 0 || n != 0 && n < 16 || n > (uarSize-firstRegister)/contextRespBFRegsPerUAR {
-		return fmt.Errorf("doorbell registers of %d bytes", n)
-	}
-	if a.bfRegs > maxGiven || a.uarsPerPage > maxGiven {
-		return fmt.Errorf("%d doorbell registers, %d UARs a page", a.bfRegs, a.uarsPerPage)
-	}
-	return nil
 }
 
 // cqRequest is the driver's part of the request for a completion queue with entries

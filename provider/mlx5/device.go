@@ -77,7 +77,7 @@ func (d *Device) Open() (verbs.Context, error) {
 	}
 	if err := a.check(); err != nil {
 		k.Close()
-		return nil, &verbs.OpError{Op: "open", Device: d.dev.Name, Err: err, Remedy: "the kernel's mlx5 driver is of another kind than this program knows"}
+		return nil, &verbs.OpError{Op: "open", Device: d.dev.Name, Err: err, Remedy: otherDriver}
 	}
 	c, err := newContext(k, d, a, *s)
 	if err != nil {

@@ -3,7 +3,6 @@
 package mlx5_test
 
 import (
-	"encoding/binary"
 	"errors"
 	"strings"
 	"syscall"
@@ -32,44 +31,6 @@ func model(t testing.TB, cfg mlx5dev.Config) (*mlx5dev.Device, *sim.Device) {
 	must(t, err)
 	t.Cleanup(func() { f.Close() })
 	return mlx5dev.New(hw, cfg), hw
-}
-
-// A driver whose numbers put registers beyond their pages is refused.
-func TestRegistersOfNoSense(t *testing.T) {
-	noLeaks(t)
-	const regSize, regs = 4, 8 // of mlx5_ib_alloc_ucontext_resp
-	for _, tt := range []struct {
-		at   int
-		is   uint32
-		good bool
-	}{
-		{regSize, 512, true}, {regSize, 256, true}, {regSize, 2048, false}, {regSize, 4096, false}, {regSize, 1 << 31, false}, {regSize, 24, false}, {regSize, 8, false},
-		{regs, 1<<32 - 1, false},
-	} {
-		m, _ := model(t, mlx5dev.Config{})
-		sys := *m.System()
-		ioctl := sys.Ioctl
-		sys.Ioctl = func(fd int, page []byte) syscall.Errno {
-			errno := ioctl(fd, page)
-			if c, err := uverbs.Decode(page); err == nil && c.Op == "open context" && errno == 0 {
-				binary.NativeEndian.PutUint32(c.Attr("UHW_OUT").Bytes[tt.at:], tt.is)
-			}
-			return errno
-		}
-		c, err := mlx5.NewObserved(&sys, m.Node(), m).Open()
-		if tt.good {
-			must(t, err)
-			must(t, c.Close())
-			continue
-		}
-		var op *verbs.OpError
-		if !errors.As(err, &op) || op.Remedy == "" {
-			t.Errorf("%d at %d: %v", tt.is, tt.at, err)
-		}
-		if err == nil {
-			must(t, c.Close())
-		}
-	}
 }
 
 // A driver of another ABI is refused, and the error names both versions.
