@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,18 +52,25 @@ func runIncast(t testing.TB, n int, cfg Config, span des.Time) (r incast) {
 	}
 	start := c.Now()
 	warm, end = start+span/5, start+span
+	var took []des.Time // of messages, from Send to their end
 	for i, k := range socks {
 		node := c.Node(i + 1)
-		var again func(error)
-		again = func(err error) {
-			if err == nil && c.Now() < end {
-				if err := node.SendBytes(k, messageSize, again); err != nil {
+		var again func()
+		again = func() {
+			if at := c.Now(); at < end {
+				err := node.SendBytes(k, messageSize, func(err error) {
+					if err == nil {
+						took = append(took, c.Now()-at)
+						again()
+					}
+				})
+				if err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
-		again(nil)
-		again(nil)
+		again()
+		again()
 	}
 	run(t, c, warm)
 	arrived := sink.Host().Stats().BytesReceived
@@ -81,8 +89,9 @@ func runIncast(t testing.TB, n int, cfg Config, span des.Time) (r incast) {
 	if n := c.f.Counts(); !n.Conserved() {
 		t.Errorf("packets: %+v", n)
 	}
-	t.Logf("%d senders, window %d, target %v: peak queue %d bytes, %d drops, goodput %.3f of the link, Jain %.4f, %d credit stalls, %d events",
-		n, c.cfg.Window, cfg.WindowTarget, r.down.PeakQueueBytes, r.down.Drops, r.goodput, r.jain, r.stats.CreditStalls, r.events)
+	slices.Sort(took)
+	t.Logf("%d senders, window %d, target %v: P50 %v, P99 %v of messages that ended; peak queue %d bytes, %d drops, goodput %.3f of the link, Jain %.4f, %d credit stalls, %d events",
+		n, c.cfg.Window, cfg.WindowTarget, took[len(took)/2].Duration(), p99(took).Duration(), r.down.PeakQueueBytes, r.down.Drops, r.goodput, r.jain, r.stats.CreditStalls, r.events)
 	return r
 }
 
