@@ -9,7 +9,9 @@ import (
 )
 
 // againstPerftest are tests with bebench at one end and the perftest program of the
-// same test at the other, in both roles.
+// same test at the other, in both roles. Events are tried with bandwidth only: with
+// them ib_send_lat overflows its own completion queue of one entry on rxe, against
+// itself too, and both ends wait for ever.
 func againstPerftest() (out []scenario) {
 	port := 18630
 	for _, t := range []struct {
@@ -22,7 +24,6 @@ func againstPerftest() (out []scenario) {
 		{"send bw", 1, 500, 65536, ""},
 		{"send bw", 3, 200, 4096, "-q 3 -e"},
 		{"send lat", 1, 500, 8, ""},
-		{"send lat", 1, 200, 4096, "-e"},
 		{"write bw", 1, 500, 65536, ""},
 		{"write bw", 4, 200, 1000, "-q 4"},
 		{"write lat", 1, 500, 8, ""},
