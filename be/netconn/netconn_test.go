@@ -87,7 +87,7 @@ func (p *pair) conns(t testing.TB) (server, client *netconn.Conn) {
 }
 
 func TestNettest(t *testing.T) {
-	for name, cfg := range map[string]be.Config{"defaults": {}, "backlog of 1": {Backlog: 1}, "small messages": {MaxMessage: 100, EagerBytes: 256}} {
+	for name, cfg := range map[string]be.Config{"defaults": {}, "backlog of 1": {Backlog: 1}, "two workers": {Workers: 2}, "small messages": {MaxMessage: 100, EagerBytes: 256}} {
 		t.Run(name, func(t *testing.T) {
 			p := newPair(t, cfg)
 			nettest.TestConn(t, func() (net.Conn, net.Conn, func(), error) {
