@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/internal/testdev"
@@ -141,5 +142,53 @@ func TestDevicePeerLost(t *testing.T) {
 		client.Close()
 		server.Close()
 		eventually(t, "no engine left", func() bool { return p.nodes[0].Stats().Engines+p.nodes[1].Stats().Engines == 0 })
+	}
+}
+
+// TestDeviceGetAndPublish: messages that the peer reads, and a published buffer, on
+// the device; and the same with the adaptive window and the bound of the node.
+func TestDeviceGetAndPublish(t *testing.T) {
+	for _, cfg := range []be.Config{{}, {WindowTarget: time.Millisecond, NodeWindowBytes: 128 << 10}} {
+		p := newDevicePair(t, cfg)
+		server, client := p.connect(t, "get")
+		ctx := limit(t)
+		if err := client.SetGet(true); err != nil {
+			t.Fatal(err)
+		}
+		buf := alloc(t, p.nodes[0], 1<<20, 0)
+		pub, err := server.Publish(buf)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		for i, size := range []int{8193, 65536, 65537, 1 << 20} {
+			b := alloc(t, p.nodes[1], size, byte(i))
+			if err := client.Send(ctx, b); err != nil {
+				t.Fatalf("send %d bytes: %v", size, err)
+			}
+			got, err := server.Recv(ctx)
+			if err != nil {
+				t.Fatalf("receive %d bytes: %v", size, err)
+			}
+			check(t, got, size, byte(i))
+			p.nodes[0].Free(got)
+			if err := client.PostPut(pub.Token(), b, func(err error) { ended <- err }); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-ended; err != nil {
+				t.Fatalf("put %d bytes: %v", size, err)
+			}
+			if _, err := pub.Wait(ctx); err != nil {
+				t.Fatal(err)
+			}
+			check(t, buf[:size], size, byte(i))
+			p.nodes[1].Free(b)
+		}
+		if st := p.nodes[1].Stats(); st.Offered != 4 || st.Puts != 4 || st.RNR != 0 || st.Failures != 0 {
+			t.Errorf("stats %+v", st.Stats)
+		}
+		client.Close()
+		<-pub.Done()
+		p.nodes[0].Free(buf)
 	}
 }

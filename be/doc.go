@@ -34,6 +34,19 @@
 // shortest way for what is short, and it must not block. A [Mux] hands the messages of
 // thousands of sockets to a fixed number of goroutines, which may block.
 //
+// # How messages share an engine
+//
+// Sockets that have something to send share their engine by weights
+// ([Socket.SetWeight]); a socket with nothing to send costs nothing. What is on its
+// way is bounded by the window of the engine (Config.WindowBytes), fixed or adaptive
+// (Config.WindowTarget), and by that of the node (Config.NodeWindowBytes).
+//
+// A large message is written into memory that the receiver gives, or read by the
+// receiver at its own pace ([Socket.SetGet]). A buffer that is used again and again
+// can be published to the peer, which then writes with no exchange
+// ([Socket.Publish], [Socket.PostPut]). A socket may drop the order of its messages
+// ([SocketOptions]).
+//
 // # Errors
 //
 // A failed engine ends all its sockets at once with the cause. Nothing is sent
