@@ -142,7 +142,7 @@ func (p *Pool) Free(b []byte) error {
 func (p *Pool) MR(b []byte) (mr.Region, error) {
 	off := p.mem.offset(b)
 	if off>>unitShift < uint64(len(p.table.words)) { // within written out for the common cases
-		w := p.table.word(uint32(off >> unitShift))
+		w := p.table.wordAt(off)
 		switch c := w.kind() - kindClass; {
 		case c < numClasses:
 			if classes[c].contains(w.within(off), len(b)) {
@@ -179,7 +179,7 @@ func (p *Pool) within(off uint64, n int) bool {
 	if off>>unitShift >= uint64(len(p.table.words)) {
 		return false
 	}
-	w := p.table.word(uint32(off >> unitShift))
+	w := p.table.wordAt(off)
 	k := w.kind()
 	if c := k - kindClass; c < numClasses {
 		return classes[c].contains(w.within(off), n)
@@ -425,7 +425,7 @@ func (p *Pool) starts(off uint64) bool {
 	if _, ok := p.table.small(off); ok || off >= p.mem.size {
 		return ok
 	}
-	switch w := p.table.word(uint32(off >> unitShift)); w.kind() {
+	switch w := p.table.wordAt(off); w.kind() {
 	case kindOwned:
 		s := p.table.span(uint32(off>>unitShift) - w.back())
 		return classes[s.class%numClasses].startsObject(w.within(off))

@@ -60,6 +60,11 @@ func newTable(size int64, devices int) table {
 func (t *table) word(u uint32) unitWord       { return unitWord(load((*uint32)(&t.words[u]))) }
 func (t *table) setWord(u uint32, w unitWord) { store((*uint32)(&t.words[u]), uint32(w)) }
 
+// wordAt is word for an offset: the compiler sees when that was checked.
+func (t *table) wordAt(off uint64) unitWord {
+	return unitWord(load((*uint32)(&t.words[off>>unitShift])))
+}
+
 // ensure makes the records of block b. Called under the run lock.
 func (t *table) ensure(b uint32) {
 	if p := &t.chunks[b/blocksPerChunk]; p.Load() == nil {
@@ -120,7 +125,7 @@ func (t *table) small(off uint64) (class uint32, ok bool) {
 	if off>>unitShift >= uint64(len(t.words)) {
 		return 0, false
 	}
-	w := t.word(uint32(off >> unitShift))
+	w := t.wordAt(off)
 	class = w.kind() - kindClass
 	return class, class < numClasses && classes[class].startsObject(w.within(off))
 }
@@ -131,7 +136,7 @@ func (t *table) run(off uint64) (u, units uint32, ok bool) {
 	if off>>unitShift >= uint64(len(t.words)) {
 		return 0, 0, false
 	}
-	w := t.word(uint32(off >> unitShift))
+	w := t.wordAt(off)
 	return uint32(off >> unitShift), w.length(), w.kind() == kindHead && w.start() == off%unitSize && w.length() <= cachedRun
 }
 
