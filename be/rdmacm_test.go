@@ -156,9 +156,7 @@ func TestDeviceRDMACMCrossing(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	for i, n := range p.nodes {
-		if st := n.Stats(); st.Engines != 1 {
-			t.Errorf("node %d: %d engines", i, st.Engines)
-		}
+	for _, n := range p.nodes { // the engine that gave way may still drain
+		eventually(t, "one engine", func() bool { return n.Stats().Engines == 1 })
 	}
 }
