@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"testing"
@@ -19,18 +21,20 @@ var pushSizes = [...]int{
 	18511, 19154, 19826, 20532, 21281, 22081, 22945, 23888, 24932, 26107, 27460, 29065, 31053, 33696, 37695, 46395,
 }
 
-const (
-	pushJitter   = 10 * des.Microsecond
-	victimPeriod = 20 * des.Microsecond // mean, of each victim
-)
+const victimPeriod = 20 * des.Microsecond // mean, of each victim
 
 // scene is who pushes to whom over what.
 type scene struct {
 	trainers, servers, perLeaf, spines, buffer int
+
+	jitter des.Time // of a trainer's start in a step; 0: 10 us
 }
 
 // smallScene is to its buffer what 346 trainers and 124 servers are to 32 MB.
 var smallScene = scene{trainers: 36, servers: 12, perLeaf: 16, spines: 2, buffer: 2_500_000}
+
+// fullScene is the training cluster of the paper.
+var fullScene = scene{trainers: 346, servers: 124, perLeaf: 32, spines: 8, buffer: 32 << 20, jitter: 100 * des.Microsecond}
 
 // period is the time of a step, so that the servers' links are used to 0.4.
 func (s scene) period() des.Time { return des.Time(s.trainers) * 4 * des.Microsecond }
@@ -127,7 +131,7 @@ func runPush(t testing.TB, sc scene, cfg Config, span des.Time) (r push) {
 		r.steps++
 		c.At(step+pushPeriod, look)
 		for i := range trainers {
-			c.At(step+des.Time(rng.N(int64(pushJitter))), func() {
+			c.At(step+des.Time(rng.N(int64(cmp.Or(sc.jitter, 10*des.Microsecond)))), func() {
 				for j := range servers {
 					send(pushes[i*servers+j], pushSizes[rng.N(int64(len(pushSizes)))], &r.push)
 				}
@@ -189,6 +193,26 @@ func TestPushPauses(t *testing.T) {
 	}
 }
 
+// TestPushFull is the same on the cluster of the paper: without a window more than
+// 500 pauses a millisecond. It takes 3 GB and a minute, so it runs on demand.
+func TestPushFull(t *testing.T) {
+	if os.Getenv("SIM_FULL") == "" {
+		t.Skip("takes 3 GB and a minute: set SIM_FULL=1")
+	}
+	run := func(window int) push {
+		cfg := Config{EagerBytes: 512, RecvDepth: 8, SendDepth: 16, Fragment: 8 << 10, Window: window}
+		return runPush(t, fullScene, cfg, 2*fullScene.period())
+	}
+	off, on := run(1<<20), run(8<<10)
+	span := float64(2*fullScene.period()) / float64(des.Millisecond)
+	if off.quietSteps > 0 || float64(off.ports.PausesSent) < 500*span || on.ports.PausesSent != 0 {
+		t.Errorf("%d pauses without a window (%d steps without any), %d with one", off.ports.PausesSent, off.quietSteps, on.ports.PausesSent)
+	}
+	if ratio := float64(p99(on.victims)) / float64(p99(off.victims)); ratio > 0.6 {
+		t.Errorf("the victims' P99 is %.2f of that without a window, want 0.6", ratio)
+	}
+}
+
 // BenchmarkPush runs two steps of a cluster, and shows that the cost of an event
 // hardly grows with the number of hosts.
 func BenchmarkPush(b *testing.B) {
@@ -196,7 +220,7 @@ func BenchmarkPush(b *testing.B) {
 		smallScene,
 		{trainers: 87, servers: 31, perLeaf: 32, spines: 4, buffer: 16 << 20},
 		{trainers: 173, servers: 62, perLeaf: 32, spines: 8, buffer: 24 << 20},
-		{trainers: 346, servers: 124, perLeaf: 32, spines: 8, buffer: 32 << 20},
+		fullScene,
 	} {
 		b.Run(fmt.Sprintf("hosts=%d", sc.trainers+sc.servers), func(b *testing.B) {
 			events, took := uint64(0), time.Duration(0)
