@@ -12,16 +12,15 @@ import (
 
 // anySize draws from all that a pool serves, mostly small.
 func anySize(r *rand.Rand) int {
-	switch r.IntN(1200) {
-	case 0:
+	switch n := r.IntN(1200); {
+	case n == 0:
 		return 1 + r.IntN(9<<20)
-	default:
-		return 1 + r.IntN(3000)
-	case 1, 2, 3, 4, 5, 6, 7, 8, 9, 10:
+	case n <= 10:
 		return 1 + r.IntN(900<<10)
-	case 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29:
+	case n < 30:
 		return 1 + r.IntN(200<<10)
 	}
+	return 1 + r.IntN(3000)
 }
 
 // mixed is one goroutine of TestMixed.
