@@ -127,7 +127,7 @@ func (l *lab) image(ctx context.Context, on machine, u unpacked, o options) (m i
 		m.plan.Modules = append(m.plan.Modules, modulePath(mod))
 	}
 	for _, s := range m.suites {
-		m.plan.Items = append(m.plan.Items, suiteItem(s, suiteFile(s), suiteDir(s), o))
+		m.plan.Items = append(m.plan.Items, suiteItem(s, suiteFile(s), suiteDir(s.name), o))
 	}
 	for _, s := range o.scenarios {
 		m.plan.Items = append(m.plan.Items, scenarioItem(s, o, guestDevice))

@@ -25,8 +25,8 @@ type image struct {
 
 // Where things are in the guest.
 func modulePath(m kmod.Module) string { return "/modules/" + m.Name + ".ko" }
-func suiteDir(b binary) string        { return "/suites/" + b.name }
-func suiteFile(b binary) string       { return suiteDir(b) + "/suite.test" }
+func suiteDir(name string) string     { return "/suites/" + name }
+func suiteFile(b binary) string       { return suiteDir(b.name) + "/suite.test" }
 
 // write writes the initramfs. It is not compressed: unpacking costs more under
 // emulation than reading does.
@@ -59,8 +59,10 @@ func (m image) pack(w *cpio.Writer) error {
 		if err := addFile(w, suiteFile(b), b.file); err != nil {
 			return err
 		}
-		if err := addTree(w, suiteDir(b)+"/testdata", b.testdata); err != nil {
-			return err
+		for _, data := range append(b.below, tree{b.name, b.testdata}) {
+			if err := addTree(w, suiteDir(data.name)+"/testdata", data.dir); err != nil {
+				return err
+			}
 		}
 	}
 	for _, mod := range m.modules {

@@ -54,8 +54,12 @@ type binary struct {
 	name     string // the suite's path in the repository, as "provider/rxe"
 	file     string // on this host
 	testdata string // the package's test data on this host, "" for none
+	below    []tree // the test data of our packages that it imports: its tests may read them by ../
 	plain    bool   // one of plainSuites
 }
+
+// tree is a directory on this host, and the path in the repository of its package.
+type tree struct{ name, dir string }
 
 // buildSuites builds the suites' test binaries in dir.
 func buildSuites(ctx context.Context, dir, goarch string, pkgs []string) ([]binary, error) {
@@ -80,12 +84,20 @@ func buildSuite(ctx context.Context, dir, goarch, pkg string) (binary, error) {
 		return binary{}, errors.New("several packages: name them one by one")
 	}
 	b := binary{name: strings.TrimPrefix(importPath, module+"/"), plain: slices.Contains(plainSuites, pkg)}
-	deps, err := golang(ctx, goarch, "list", "-deps", "-test", pkg)
+	deps, err := golang(ctx, goarch, "list", "-deps", "-test", "-f", "{{.ImportPath}}\t{{.Dir}}", pkg)
 	if err != nil {
 		return binary{}, err
 	}
-	if !b.plain && !strings.Contains("\n"+deps, "\n"+testdev+"\n") {
+	if !b.plain && !strings.Contains("\n"+deps, "\n"+testdev+"\t") {
 		return binary{}, errors.New("no tests for a device: none of its tests imports internal/testdev")
+	}
+	for line := range strings.Lines(deps) {
+		dep, dir, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		dep, _, _ = strings.Cut(dep, " [") // as compiled for this test
+		name, ours := strings.CutPrefix(dep, module+"/")
+		if data := filepath.Join(dir, "testdata"); ours && name != b.name && isDir(data) {
+			b.below = append(b.below, tree{name, data})
+		}
 	}
 	b.file = filepath.Join(dir, strings.ReplaceAll(b.name, "/", "-")+".test")
 	if _, err := golang(ctx, goarch, "test", "-c", "-ldflags=-s -w", "-o", b.file, pkg); err != nil {

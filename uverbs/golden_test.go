@@ -108,7 +108,7 @@ type goldenCall struct {
 // MLX5_VECTORS and RXE_VECTORS name. A line of a kind that is not known is an error.
 func goldenCalls(t *testing.T, kind string) (calls []goldenCall) {
 	t.Helper()
-	files := []string{"testdata/rxe-uverbs.jsonl.gz", "../provider/mlx5/testdata/uverbs.jsonl.gz"}
+	files := []string{"testdata/rxe-uverbs.jsonl.gz", "testdata/mlx5-uverbs.jsonl.gz"}
 	for _, env := range []string{"MLX5_VECTORS", "RXE_VECTORS"} {
 		if dir := os.Getenv(env); dir != "" {
 			more, err := filepath.Glob(filepath.Join(dir, "uverbs.jsonl*"))

@@ -150,7 +150,11 @@ var goldenNames = []string{"send", "recv", "cq", "sizing", "uverbs"}
 // that MLX5_VECTORS names, which has no other files of lines.
 func GoldenLines(t testing.TB, name string, line func([]byte)) {
 	t.Helper()
-	files, err := filepath.Glob("testdata/" + name + "*.jsonl.gz")
+	pattern := "testdata/" + name + "*.jsonl.gz"
+	if name == "uverbs" { // requests to the kernel, which package uverbs replays too
+		pattern = "../../uverbs/testdata/mlx5-uverbs.jsonl.gz"
+	}
+	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no vectors of %s: %v", name, err)
 	}
