@@ -48,12 +48,12 @@ func TestDeviceDiscovery(t *testing.T) {
 	}
 }
 
-// oldKernel refuses every native method that has a fall-back which works here.
-func oldKernel() *System {
+// oldKernel refuses every native method that has a fall-back which works for the device.
+func oldKernel(d Device) *System {
 	return &System{Ioctl: func(fd int, page []byte) syscall.Errno {
 		if c, err := Decode(page); err == nil {
 			m := lookup(c.Object, c.Method, c.Command)
-			if m == mGetContext && testdev.GetContextByWrite.Here() {
+			if m == mGetContext && testdev.GetContextByWrite.Here(d.Name) {
 				return ioctl(fd, page)
 			}
 			if fallbacks[m] != nil || m == mQueryGIDTable {
@@ -68,7 +68,7 @@ func oldKernel() *System {
 // older commands, with the same results.
 func TestDeviceVerbs(t *testing.T) {
 	d := realDevice(t)
-	for name, s := range map[string]*System{"native": {}, "fall-back": oldKernel()} {
+	for name, s := range map[string]*System{"native": {}, "fall-back": oldKernel(d)} {
 		t.Run(name, func(t *testing.T) {
 			if name == "native" {
 				testdev.Verb(t, "device: open", "device: query", "port: query", "port: GID table", "PD: allocate", "MR: register",
@@ -85,8 +85,8 @@ func TestDeviceVerbs(t *testing.T) {
 func TestDeviceOpenByCommand(t *testing.T) {
 	testdev.Verb(t, "device: open by the older command")
 	d := realDevice(t)
-	testdev.GetContextByWrite.Skip(t)
-	c, err := oldKernel().Open(d, nil)
+	testdev.GetContextByWrite.Skip(t, d.Name)
+	c, err := oldKernel(d).Open(d, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

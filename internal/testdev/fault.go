@@ -46,17 +46,19 @@ var (
 		What: "the command GET_CONTEXT by ioctl takes its own number for a list of capability files and fails with EBADF; the native method works"}
 )
 
-// Skip skips the test if the kernel here has the fault.
-func (f Fault) Skip(t testing.TB) {
+// Skip skips the test of a device if the kernel here has the fault.
+func (f Fault) Skip(t testing.TB, device string) {
 	t.Helper()
-	if f.Here() {
+	if f.Here(device) {
 		t.Skip(MarkFault + f.What)
 	}
 }
 
-// Here tells whether the kernel and the driver of the device under test have the fault.
-func (f Fault) Here() bool {
-	return (f.Driver == "" || f.Driver == driver(os.Getenv(Env))) && f.in(release())
+// Here tells whether the kernel and its driver of the device have the fault. A device
+// that is not the kernel's, as a simulated one, has none.
+func (f Fault) Here(device string) bool {
+	d := driver("/sys/class/infiniband", device)
+	return d != "" && (f.Driver == "" || f.Driver == d) && f.in(release())
 }
 
 // in tells whether a kernel release, as uname(1) has it, is in the fault's range.
@@ -90,13 +92,15 @@ func release() string {
 	return strings.TrimSpace(string(b))
 }
 
-// driver is the kernel driver of an RDMA device. A device of software has no
-// hardware that sysfs could show a driver of; the only one in our tests is rxe.
-func driver(device string) string {
-	if device == "" {
-		return "" // none is under test
+// driver is the kernel driver of an RDMA device, "" if the kernel has no such device in
+// sysfs's directory of them. A device of software has no hardware that sysfs could show a
+// driver of; the only one in our tests is rxe.
+func driver(devices, device string) string {
+	dir := filepath.Join(devices, device)
+	if _, err := os.Stat(dir); device == "" || err != nil {
+		return ""
 	}
-	target, err := os.Readlink(filepath.Join("/sys/class/infiniband", device, "device", "driver"))
+	target, err := os.Readlink(filepath.Join(dir, "device", "driver"))
 	if err != nil {
 		return "rxe"
 	}

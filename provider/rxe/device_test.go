@@ -25,9 +25,8 @@ var rig = kdevtest.Rig{
 		cq.RemoteInvalidRequestError: {cq.RemoteOperationError},
 		cq.LocalLengthError:          {cq.LocalQPOperationError},
 	},
-	SkipErrors: testdev.LostErrors.Skip,
-	Refused:    tooMuchInline,
-	Resources:  resources,
+	Refused:   tooMuchInline,
+	Resources: resources,
 }
 
 // Names that the tests use on every other line.
@@ -68,7 +67,7 @@ func tooMuchInline(t *testing.T, p *kdevtest.Pair) {
 // posted then: the first error completion makes it flushed as well.
 func TestFlushOfReceivePostedUnaware(t *testing.T) {
 	testdev.Verb(t, "QP: flush in ERR")
-	testdev.LostErrors.Skip(t)
+	testdev.LostErrors.Skip(t, testdev.Name(t))
 	p := rig.Connect(t, kdevtest.Config{})
 	q := p.B.QP.(*queuePair)
 	must(t, q.pd.ctx.K.ModifyQP(q.h, &qp.Attr{State: qp.Err}, qp.MaskState)) // behind its back

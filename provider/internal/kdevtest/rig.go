@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/internal/testdev"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -18,9 +19,6 @@ type Rig struct {
 	Kinds map[string]func(testing.TB) verbs.Device
 	// Also are statuses that the device may report in place of the right one.
 	Also map[cq.Status][]cq.Status
-	// SkipErrors skips a test where the device does not report what its peer
-	// refused; nil: it always does.
-	SkipErrors func(testing.TB)
 	// Resources counts the objects that the kernel has of the device, and the device's
 	// own counters, by name; nil: cannot be told.
 	Resources func(testing.TB) map[string]uint64
@@ -35,9 +33,8 @@ func (r *Rig) Connect(t testing.TB, cfg Config) *Pair {
 	return Connect(t, r.Device(t), cfg)
 }
 
-func (r *Rig) errors(t testing.TB) {
+// without skips the test where the device's kernel has a fault.
+func (r *Rig) without(t testing.TB, f testdev.Fault) {
 	t.Helper()
-	if r.SkipErrors != nil {
-		r.SkipErrors(t)
-	}
+	f.Skip(t, r.Device(t).Info().Name)
 }

@@ -232,7 +232,7 @@ func (p *Pair) noEvent(t testing.TB, typ verbs.EventType) {
 // SRQEmpty: a message waits until a receive is posted, or gives up.
 func (r *Rig) SRQEmpty(t *testing.T) {
 	testdev.Verb(t, "SRQ: requests wait for receives")
-	testdev.RNRLoop.Skip(t)
+	r.without(t, testdev.RNRLoop)
 	s := r.Shared(t, 1, qp.SRQCaps{RecvWR: 4, RecvSGE: 1})
 	if n, err := s.A[0].PostSend([]qp.SendWR{{ID: 5, Opcode: qp.Send, Flags: qp.Signaled | qp.Inline, Inline: []byte("late")}}); n != 1 || err != nil {
 		t.Fatal(err)
@@ -271,7 +271,7 @@ func (r *Rig) SRQSurvivesQP(t *testing.T) {
 			t.Errorf("receive %d after the failure of the other queue pair: %+v", i, c)
 		}
 	}
-	testdev.NoLastWQE.Skip(t)
+	r.without(t, testdev.NoLastWQE)
 	if e := event(t, s.Ctx, verbs.EventLastWQEReached); e.QP != s.B[0].Num() {
 		t.Errorf("event %v, want queue pair %#x", e, uint32(s.B[0].Num()))
 	}

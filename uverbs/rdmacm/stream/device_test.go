@@ -52,7 +52,7 @@ func TestDeviceStream(t *testing.T) {
 		t.Errorf("GID %v", gid)
 	}
 	said := bytes.Repeat([]byte("there and back again. "), 50000) // beyond what a side holds
-	if testdev.RNRLoop.Here() {
+	if testdev.RNRLoop.Here(testdev.Name(t)) {
 		said = said[:stream.MostBeyond/4] // there are receives for all of it
 	}
 	var wg sync.WaitGroup
