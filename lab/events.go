@@ -18,9 +18,9 @@ type event struct {
 	Output  string `json:",omitempty"`
 }
 
-// writeEvents writes what became of an item as events: one for each of its tests,
-// one for the item itself when it has none, one for each of its problems, which name
-// the kernel, "" for this host's.
+// writeEvents writes what became of an item as events: one for each of its tests, after
+// what a skipped one wrote, one for the item itself when it has none, one for each of its
+// problems, which name the kernel, "" for this host's.
 func writeEvents(w io.Writer, kernel string, r judge.Result) error {
 	enc := json.NewEncoder(w)
 	var err error
@@ -28,16 +28,20 @@ func writeEvents(w io.Writer, kernel string, r judge.Result) error {
 	if len(r.Passed)+len(r.Skipped) > 0 {
 		pkg = module + "/" + r.Name
 	}
-	write := func(action, test string) {
+	send := func(e event) {
 		if err == nil {
-			err = enc.Encode(event{Action: action, Package: pkg, Test: test})
+			err = enc.Encode(e)
 		}
 	}
+	write := func(action, test string) { send(event{Action: action, Package: pkg, Test: test}) }
 	for _, test := range r.Passed {
 		write("pass", test)
 	}
-	for _, test := range r.Skipped {
-		write("skip", test)
+	for _, s := range r.Skipped {
+		for _, line := range s.Log {
+			send(event{Action: "output", Package: pkg, Test: s.Test, Output: line + "\n"})
+		}
+		write("skip", s.Test)
 	}
 	for _, problem := range r.Problems {
 		if kernel == "" {

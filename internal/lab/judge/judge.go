@@ -15,11 +15,17 @@ type Result struct {
 	Name     string
 	Problems []string // why it is not good; empty when it is
 	Passed   []string // tests, without their subtests
-	Skipped  []string // tests, without their subtests
+	Skipped  []Skip   // tests, without their subtests
 	OnDevice int      // passed tests that used the RDMA device
 	Verbs    []Shown  // what its tests showed
 	Took     time.Duration
 	Output   []string // what its processes wrote, each line after its role
+}
+
+// Skip is a test that was skipped, and what it wrote: the reason is its last line.
+type Skip struct {
+	Test string
+	Log  []string
 }
 
 // Shown is what a test showed of a verb.

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/byteexpress/byteexpress/internal/lab/plan"
 	"github.com/byteexpress/byteexpress/internal/lab/record"
 )
@@ -221,15 +223,16 @@ func TestOtherRun(t *testing.T) {
 func TestOtherSkip(t *testing.T) {
 	j := New(twoItems())
 	for _, l := range lines(edit(text("--- PASS: TestTable ("), say(
-		"    x_test.go:1: no atomics on this device", "\x16--- SKIP: TestTable (0.00s)"))) {
+		"\x16=== NAME  TestTable", "    x_test.go:1: no atomics on this device", "\x16--- SKIP: TestTable (0.00s)"))) {
 		j.Line(l)
 	}
 	results, problems := j.Finish()
 	if len(problems)+len(results[0].Problems) > 0 {
 		t.Errorf("problems %q %q", problems, results[0].Problems)
 	}
-	if !slices.Equal(results[0].Skipped, []string{"TestTable"}) {
-		t.Errorf("skipped %q, want TestTable", results[0].Skipped)
+	want := []Skip{{"TestTable", []string{"    x_test.go:1: no atomics on this device"}}}
+	if d := cmp.Diff(want, results[0].Skipped); d != "" {
+		t.Errorf("skipped (-want +got):\n%s", d)
 	}
 }
 
@@ -241,7 +244,7 @@ func TestVerbs(t *testing.T) {
 		"\x16=== RUN   TestA", "    a_test.go:1: testdev: device rxe0", "    a_test.go:1: testdev: verb: PD: allocate", "    a_test.go:1: testdev: verb: CQ: create",
 		"\x16=== RUN   TestA/sub", "    a_test.go:2: testdev: verb: CQ: resize", "    a_test.go:3: testdev: unsupported: no resize",
 		"\x16    --- SKIP: TestA/sub (0.00s)", "\x16=== NAME  TestA", "\x16--- PASS: TestA (0.00s)",
-		"\x16=== RUN   TestB", "    b_test.go:1: testdev: verb: QP: flush", "    b_test.go:2: testdev: kernel fault: it locks up", "\x16--- SKIP: TestB (0.00s)",
+		"\x16=== RUN   TestB", "    b_test.go:1: testdev: device rxe0", "    b_test.go:1: testdev: verb: QP: flush", "    b_test.go:2: testdev: kernel fault: it locks up", "\x16--- SKIP: TestB (0.00s)",
 		"\x16=== RUN   TestSim", "    a_test.go:1: testdev: verb: MW: bind", "\x16--- PASS: TestSim (0.00s)",
 		"\x16=== RUN   TestC", "    a_test.go:1: testdev: device rxe0", "    c_test.go:1: testdev: verb: QP: read", "\x16--- FAIL: TestC (0.00s)",
 		"\x16=== RUN   TestD", "    a_test.go:1: testdev: device rxe0", "    c_test.go:1: testdev: verb: QP: write", "    c_test.go:2: no mood", "\x16--- SKIP: TestD (0.00s)",

@@ -93,7 +93,7 @@ func (t *tests) show(name, result string) {
 			}
 		}
 	}
-	if outcome == "" || outcome != record.Fault && !t.onDevice[top(name)] {
+	if outcome == "" || !t.onDevice[top(name)] {
 		return
 	}
 	for _, v := range t.verbs[name] {
@@ -119,7 +119,7 @@ func (t *tests) finish(r *Result, needsDevice bool) {
 	}
 	for _, name := range t.skipped {
 		if top(name) == name {
-			r.Skipped = append(r.Skipped, name)
+			r.Skipped = append(r.Skipped, Skip{name, t.logs[name]})
 		}
 		if slices.ContainsFunc(t.logs[name], func(l string) bool { return strings.Contains(l, testdev.Env) }) {
 			r.Problems = append(r.Problems, fmt.Sprintf("test %s was skipped for want of %s", name, testdev.Env))
