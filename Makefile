@@ -11,7 +11,7 @@ BENCHTIME  ?= 1s
 LINUX       = amd64 arm64 riscv64 ppc64le s390x
 PLATFORMS   = $(LINUX:%=linux/%) darwin/arm64 windows/amd64
 # cheapest first
-PARTS      ?= fmt vet lint unit model bench-once race cross vuln fuzz-short test-lab
+PARTS      ?= fmt vet vet-compare lint unit model bench-once race cross vuln fuzz-short test-lab
 
 SHELL       = /bin/bash
 .SHELLFLAGS = -e -o pipefail -c
@@ -19,7 +19,7 @@ SHELL       = /bin/bash
 # The race detector alone needs a C compiler; everything else is built without.
 export CGO_ENABLED = 0
 
-.PHONY: help build test fmt vet lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels compare-perftest compare-grpc bench clean
+.PHONY: help build test fmt vet vet-compare lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels compare-perftest compare-grpc bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ fmt: ## check that every Go file is gofmt-formatted
 
 vet: ## go vet
 	$(GO) vet ./...
+
+vet-compare: ## the same of compare/, a module of its own; skipped where its modules cannot be had
+	@cd compare; if out=$$($(GO) mod download 2>&1); then $(GO) vet ./...; else echo "skipped: modules of compare/: $${out%%$$'\n'*}"; fi
 
 lint: ## staticcheck (the house rules are tests: go test ./internal/house)
 	$(GOTOOL) staticcheck ./...
