@@ -21,7 +21,7 @@ const guestDevice = "rxe0"
 
 // runGuest runs the options' items in a virtual machine for each of the kernels.
 func runGuest(ctx context.Context, o options) error {
-	dir, err := os.MkdirTemp("", "byteexpress-lab-")
+	dir, err := newScratch()
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func runHost(ctx context.Context, o options) error {
 	if err := need(ctx, peersOf(o.scenarios)); err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "byteexpress-lab-")
+	dir, err := newScratch()
 	if err != nil {
 		return err
 	}

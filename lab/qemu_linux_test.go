@@ -44,27 +44,38 @@ func gone(t *testing.T, pid int) {
 	}
 }
 
+// killable runs the test once more in a process of its own, with a variable set. It gives
+// the first line that the process says, and what kills it.
+func killable(t *testing.T, variable string) (said string, kill func()) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), variable)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, _ = bufio.NewReader(out).ReadString('\n')
+	return strings.TrimSpace(said), func() {
+		t.Helper()
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		cmd.Wait()
+	}
+}
+
 // A lab that is killed takes its virtual machine along. The test runs itself as the lab.
 func TestKilled(t *testing.T) {
 	if script := os.Getenv("LAB_TEST_KILLED"); script != "" {
 		t.Log(bootFake(t.Context(), script))
 		return
 	}
-	lab := exec.Command(os.Args[0], "-test.run=^TestKilled$")
-	lab.Env = append(os.Environ(), "LAB_TEST_KILLED="+fakeQEMU(t, "exec sleep 600"))
-	out, err := lab.StdoutPipe()
-	if err == nil {
-		err = lab.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	said, _ := bufio.NewReader(out).ReadString('\n')
-	pid, err := strconv.Atoi(strings.TrimSpace(said))
-	if err := lab.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	lab.Wait()
+	said, kill := killable(t, "LAB_TEST_KILLED="+fakeQEMU(t, "exec sleep 600"))
+	pid, err := strconv.Atoi(said)
+	kill()
 	if err != nil {
 		t.Fatalf("no process id: %q", said)
 	}

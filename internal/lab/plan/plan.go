@@ -26,8 +26,8 @@ type Item struct {
 	Limit    time.Duration // time for the whole item
 }
 
-// Proc is one process of an item. In Argv, "{device}" and "{gid}" stand for the
-// device's name and the index of its RoCE v2 GID for IPv4.
+// Proc is one process of an item. In Argv, "{device}" stands for the device's name,
+// "{gid}" for the index of its RoCE v2 GID for IPv4, and "{addr}" for that address.
 type Proc struct {
 	Role  string   // "server", "client", "test"
 	Argv  []string // Argv[0] is looked up in PATH
