@@ -83,29 +83,8 @@ func (c *Context) createCQByWrite(a *CQConfig, uhw *UHW) (CQHandle, int, error) 
 
 // DestroyCQ destroys a completion queue; EBUSY while a queue pair uses it.
 func (c *Context) DestroyCQ(h CQHandle) (n Reported, err error) {
-	read := func(r *request, out []byte) error {
-		if errno := r.do(); errno != 0 {
-			return c.fail(r.m, fmt.Sprintf("handle %d", h), errno)
-		}
+	err = c.destroyReported(mCQDestroy, wDestroyCQ, destroyCQCQHandle, uint32(h), func(out []byte) {
 		n = Reported{destroyCQRespCompEventsReported.Get(out), destroyCQRespAsyncEventsReported.Get(out)}
-		return nil
-	}
-	err = c.withFallback(mCQDestroy, func() error {
-		r, err := c.begin(mCQDestroy, destroyCQRespSize)
-		if err != nil {
-			return err
-		}
-		defer r.release()
-		r.handle(attrCQDestroyHandle, uint32(h))
-		return read(r, r.out(attrCQDestroyResp, destroyCQRespSize))
-	}, func() error {
-		r, err := c.begin(wDestroyCQ, destroyCQSize+destroyCQRespSize)
-		if err != nil {
-			return err
-		}
-		defer r.release()
-		destroyCQCQHandle.Put(r.in(attrCoreIn, destroyCQSize), uint32(h))
-		return read(r, r.out(attrCoreOut, destroyCQRespSize))
 	})
 	return n, err
 }

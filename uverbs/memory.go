@@ -5,6 +5,7 @@ package uverbs
 import (
 	"fmt"
 
+	"github.com/byteexpress/byteexpress/internal/abi"
 	"github.com/byteexpress/byteexpress/mr"
 )
 
@@ -47,6 +48,32 @@ func (c *Context) destroy(m *method, attr uint16, h uint32) error {
 		return c.fail(m, fmt.Sprintf("handle %d", h), errno)
 	}
 	return nil
+}
+
+// destroyReported makes a destroy request whose answer, which read is given, tells how
+// many events the object had: by the native method m, whose attributes are the handle
+// and the answer, or by the older command, whose struct has the handle at field.
+func (c *Context) destroyReported(m, older *method, field abi.U32, h uint32, read func(out []byte)) error {
+	size := older.attr(attrCoreIn).size
+	by := func(m *method, name func(r *request), answer *attrSpec) error {
+		r, err := c.begin(m, size+answer.size)
+		if err != nil {
+			return err
+		}
+		defer r.release()
+		name(r)
+		out := r.out(answer.id, answer.size)
+		if errno := r.do(); errno != 0 {
+			return c.fail(m, fmt.Sprintf("handle %d", h), errno)
+		}
+		read(out)
+		return nil
+	}
+	return c.withFallback(m, func() error {
+		return by(m, func(r *request) { r.handle(m.attrs[0].id, h) }, &m.attrs[1])
+	}, func() error {
+		return by(older, func(r *request) { field.Put(r.in(attrCoreIn, size), h) }, older.attr(attrCoreOut))
+	})
 }
 
 // RegMR registers memory from mmap, addressed by the peer as it is here. On

@@ -111,29 +111,8 @@ func (c *Context) createQPByWrite(a *QPConfig, uhw *UHW) (QPHandle, qp.Num, qp.C
 
 // DestroyQP destroys a queue pair.
 func (c *Context) DestroyQP(h QPHandle) (n Reported, err error) {
-	read := func(r *request, out []byte) error {
-		if errno := r.do(); errno != 0 {
-			return c.fail(r.m, fmt.Sprintf("handle %d", h), errno)
-		}
+	err = c.destroyReported(mQPDestroy, wDestroyQP, destroyQPQPHandle, uint32(h), func(out []byte) {
 		n.Async = destroyQPRespEventsReported.Get(out)
-		return nil
-	}
-	err = c.withFallback(mQPDestroy, func() error {
-		r, err := c.begin(mQPDestroy, destroyQPRespSize)
-		if err != nil {
-			return err
-		}
-		defer r.release()
-		r.handle(attrQPDestroyHandle, uint32(h))
-		return read(r, r.out(attrQPDestroyResp, destroyQPRespSize))
-	}, func() error {
-		r, err := c.begin(wDestroyQP, destroyQPSize+destroyQPRespSize)
-		if err != nil {
-			return err
-		}
-		defer r.release()
-		destroyQPQPHandle.Put(r.in(attrCoreIn, destroyQPSize), uint32(h))
-		return read(r, r.out(attrCoreOut, destroyQPRespSize))
 	})
 	return n, err
 }

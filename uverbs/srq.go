@@ -74,29 +74,8 @@ func (c *Context) createSRQByWrite(a *SRQConfig, uhw *UHW) (SRQHandle, qp.SRQCap
 
 // DestroySRQ destroys a shared receive queue; EBUSY while a queue pair uses it.
 func (c *Context) DestroySRQ(h SRQHandle) (n Reported, err error) {
-	read := func(r *request, out []byte) error {
-		if errno := r.do(); errno != 0 {
-			return c.fail(r.m, fmt.Sprintf("handle %d", h), errno)
-		}
+	err = c.destroyReported(mSRQDestroy, wDestroySRQ, destroySRQSRQHandle, uint32(h), func(out []byte) {
 		n.Async = destroySRQRespEventsReported.Get(out)
-		return nil
-	}
-	err = c.withFallback(mSRQDestroy, func() error {
-		r, err := c.begin(mSRQDestroy, destroySRQRespSize)
-		if err != nil {
-			return err
-		}
-		defer r.release()
-		r.handle(attrSRQDestroyHandle, uint32(h))
-		return read(r, r.out(attrSRQDestroyResp, destroySRQRespSize))
-	}, func() error {
-		r, err := c.begin(wDestroySRQ, destroySRQSize+destroySRQRespSize)
-		if err != nil {
-			return err
-		}
-		defer r.release()
-		destroySRQSRQHandle.Put(r.in(attrCoreIn, destroySRQSize), uint32(h))
-		return read(r, r.out(attrCoreOut, destroySRQRespSize))
 	})
 	return n, err
 }
