@@ -137,7 +137,8 @@ func (c *Context) ioctl(page []byte) syscall.Errno {
 }
 
 // writeCommand makes the request by writing a command, which is memory from mmap. rxe
-// only has a softirq do the work, while siw sends on a TCP socket before it returns.
+// does not sleep over it: newer kernels leave the work to another thread, older ones do
+// it here until its window is full. siw sends on a TCP socket before it returns.
 func (c *Context) writeCommand(command []byte) syscall.Errno {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
