@@ -417,7 +417,6 @@ const (
 	createSRQPDHandle   abi.U32 = 16 // ib_uverbs_create_srq.pd_handle
 	createSRQMaxWR      abi.U32 = 20 // ib_uverbs_create_srq.max_wr
 	createSRQMaxSGE     abi.U32 = 24 // ib_uverbs_create_srq.max_sge
-	createSRQLimit      abi.U32 = 28 // ib_uverbs_create_srq.srq_limit
 )
 
 // struct ib_uverbs_create_srq_resp (rdma/ib_user_verbs.h).
