@@ -19,8 +19,8 @@ import (
 // Protocol is the private data of both sides.
 const Protocol = "byteexpress stream/1"
 
-// DefaultTimeout is how long a connection may take to come up, from resolving the
-// address on.
+// DefaultTimeout is how long each step of a connection may take: to resolve the
+// address, to resolve the route, and the peer's answer.
 const DefaultTimeout = 10 * time.Second
 
 // Config says how streams are made. The zero value takes every default.
@@ -61,16 +61,16 @@ func (n *Net) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i, a := range to {
-		c, err := n.dial(ctx, a)
-		if err == nil {
+	for _, a := range to {
+		var c *Conn
+		if c, err = n.dial(ctx, a); err == nil {
 			return c, nil
 		}
-		if i == len(to)-1 || ctx.Err() != nil {
-			return nil, err
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	panic("unreachable: resolve gives an address")
+	return nil, err
 }
 
 func (n *Net) dial(ctx context.Context, addr netip.AddrPort) (*Conn, error) {
