@@ -230,7 +230,7 @@ func (f *file) forward(ctx context.Context) {
 			}
 			return
 		}
-		var b [16]byte
+		var b [asyncEventSize]byte
 		asyncEventEventType.Put(b[:], uint32(e.Type))
 		asyncEventElement.Put(b[:], uint64(e.Port))
 		f.mu.Lock()

@@ -4,6 +4,7 @@ package mlx5dev_test
 
 import (
 	"encoding/binary"
+	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,9 +26,11 @@ type meddler struct {
 	change func(sq, record []byte)
 	sq     []byte
 	record []byte
+	pages  map[int64]bool // that were rung
 }
 
 func (m *meddler) Rung(page int64, off, n int) {
+	m.pages[page] = true
 	if m.change != nil && off >= 0x800 {
 		m.change(m.sq, m.record)
 		m.change = nil
@@ -57,6 +60,44 @@ func (m *meddler) system() *uverbs.System {
 	return s
 }
 
+// newLoop makes a model and on it, by the provider, a queue pair connected to itself.
+// done closes everything.
+func newLoop(t *testing.T) (m *meddler, q qp.QP, c cq.CQ, done func() error) {
+	t.Helper()
+	f := sim.NewFabric(sim.Config{})
+	hw, err := f.NewDevice("mlx5_0", mlx5dev.SimConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m = &meddler{Device: mlx5dev.New(hw, mlx5dev.Config{}), pages: map[int64]bool{}}
+	ctx, err := mlx5.NewObserved(m.system(), m.Node(), m).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pd, err := ctx.AllocPD()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err = ctx.CreateCQ(verbs.CQConfig{Entries: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err = pd.CreateQP(verbs.QPConfig{SendCQ: c, RecvCQ: c, Caps: qp.Caps{SendWR: 4, RecvWR: 4, SendSGE: 2, RecvSGE: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	gids, err := ctx.GIDs(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := gids[len(gids)-1]
+	path := qp.Path{SGIDIndex: uint8(g.Index), DGID: g.GID, Global: true, DestNum: q.Num(), MTU: qp.MTU1024}
+	if err := path.Connect(q); err != nil {
+		t.Fatal(err)
+	}
+	return m, q, c, func() error { return errors.Join(q.Close(), c.Close(), pd.Close(), ctx.Close(), f.Close()) }
+}
+
 // A request, counter or doorbell that breaks a rule stops the queue pair with an
 // error completion and is explained; nothing of it reaches the peer.
 func TestBrokenRules(t *testing.T) {
@@ -72,31 +113,7 @@ func TestBrokenRules(t *testing.T) {
 		"segment of length 0, which means 2^31":                              func(sq, _ []byte) { clear(sq[16:20]) },
 		"BlueFlame copy differs from the ring at byte 40":                    func(sq, _ []byte) { sq[40] ^= 1 },
 	} {
-		f := sim.NewFabric(sim.Config{})
-		hw, err := f.NewDevice("mlx5_0", mlx5dev.SimConfig())
-		if err != nil {
-			t.Fatal(err)
-		}
-		m := &meddler{Device: mlx5dev.New(hw, mlx5dev.Config{})}
-		ctx, err := mlx5.NewObserved(m.system(), m.Node(), m).Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		pd, _ := ctx.AllocPD()
-		c, err := ctx.CreateCQ(verbs.CQConfig{Entries: 8})
-		if err != nil {
-			t.Fatal(err)
-		}
-		q, err := pd.CreateQP(verbs.QPConfig{SendCQ: c, RecvCQ: c, Caps: qp.Caps{SendWR: 4, RecvWR: 4, SendSGE: 2, RecvSGE: 1}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		gids, _ := ctx.GIDs(1)
-		g := gids[len(gids)-1]
-		path := qp.Path{SGIDIndex: uint8(g.Index), DGID: g.GID, Global: true, DestNum: q.Num(), MTU: qp.MTU1024}
-		if err := path.Connect(q); err != nil {
-			t.Fatal(err)
-		}
+		m, q, c, done := newLoop(t)
 		m.change = change
 		wrs := []qp.SendWR{{ID: 7, Opcode: qp.Send, SGEs: []qp.SGE{{Addr: 1 << 20, Length: 4, LKey: 1}}}, {ID: 8, Opcode: qp.Send}}
 		if strings.HasPrefix(rule, "BlueFlame") { // one request alone is copied
@@ -116,10 +133,8 @@ func TestBrokenRules(t *testing.T) {
 		if q.State() != qp.Err {
 			t.Errorf("%s: state %v", rule, q.State())
 		}
-		for _, o := range []interface{ Close() error }{q, c, pd, ctx, f} {
-			if err := o.Close(); err != nil {
-				t.Error(err)
-			}
+		if err := done(); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -260,7 +260,7 @@ func (f *file) modifyQP(c call) syscall.Errno {
 
 func (f *file) queryQP(c call) syscall.Errno {
 	in, b := c.in("CORE_IN"), c.out("CORE_OUT")
-	q := f.qps[get32(in[8:])]
+	q := f.qps[queryQPQPHandle.Get(in)]
 	if q == nil {
 		return unix.ENOENT
 	}

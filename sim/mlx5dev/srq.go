@@ -65,7 +65,7 @@ func (s *sharedQueue) receive() {
 			err = fmt.Errorf("slot %d is in the list again before its receive completed", s.next)
 		case next >= slots:
 			err = fmt.Errorf("the slot after %d is %d, there are %d", s.next, next, slots)
-		case b[0] != 0 || b[1] != 0 || slices.ContainsFunc(b[4:segment], func(x byte) bool { return x != 0 }):
+		case b[0] != 0 || b[1] != 0 || !zero(b[4:segment]):
 			err = fmt.Errorf("reserved bytes of slot %d are not 0", s.next)
 		default:
 			s.sges, err = decodeRecv(b[segment:], s.sges[:0])
