@@ -156,10 +156,11 @@ func (h *Host) add(i int, n NIC, ports []sim.Port) {
 		h.Write(pd+"rate", fmt.Sprintf("%g Gb/sec (4X EDR)", port.SpeedGbps))
 		for _, g := range port.GIDs {
 			h.Write(fmt.Sprintf("%sgids/%d", pd, g.Index), sysfsGID(g.GID))
-			h.Write(fmt.Sprintf("%sgid_attrs/types/%d", pd, g.Index), map[verbs.GIDType]string{verbs.GIDRoCEv2: "RoCE v2"}[g.Type])
-			if g.Type != verbs.GIDRoCEv2 {
-				h.Write(fmt.Sprintf("%sgid_attrs/types/%d", pd, g.Index), "IB/RoCE v1")
+			typ := "IB/RoCE v1" // also of InfiniBand
+			if g.Type == verbs.GIDRoCEv2 {
+				typ = "RoCE v2"
 			}
+			h.Write(fmt.Sprintf("%sgid_attrs/types/%d", pd, g.Index), typ)
 			h.Write(fmt.Sprintf("%sgid_attrs/ndevs/%d", pd, g.Index), g.NetDev)
 		}
 	}
