@@ -1,12 +1,14 @@
 // Package uverbs is the Linux kernel's verbs ABI in Go and nothing else: finding
 // devices, opening /dev/infiniband/uverbsN, the RDMA_VERBS_IOCTL requests for
-// contexts, protection domains, memory regions, completion channels, completion
-// queues and queue pairs, and the event descriptors. What a driver's rings look
-// like is the business of the provider packages above it.
+// contexts, protection domains, memory regions and windows, completion channels,
+// completion queues, queue pairs and shared receive queues, and the event
+// descriptors. What a driver's rings look like is the business of the provider
+// packages above it.
 //
 // Every request is one ioctl. Where the kernel has a native method it is used, and
 // on a kernel without it the older write command, carried by the ioctl method
-// INVOKE_WRITE (kernel 5.0). There is no write() call.
+// INVOKE_WRITE (kernel 5.0). Only the [Doorbell] of software drivers is rung by
+// write(), which is quicker; by the ioctl where the kernel refuses that.
 //
 // One table (methods.go) describes each request's attributes. The request builder
 // refuses an attribute that is not in it, [Decode] checks a built request against

@@ -10,8 +10,9 @@ import (
 )
 
 // unwritten says why a recorded write is not compared, beyond leftOut. Kernels
-// without verbs by ioctl are not supported: nothing is ever written. But a request
-// without an ioctl of its own goes through one that has the written struct inside.
+// without verbs by ioctl are not supported: of these requests none is ever written.
+// But one without an ioctl of its own goes through one that has the written struct
+// inside.
 var unwritten = map[string]string{
 	"create_cq":  "by an ioctl of its own; package provider/mlx5 compares the driver's part",
 	"create_qp":  "by an ioctl of its own; package provider/mlx5 compares the driver's part",
