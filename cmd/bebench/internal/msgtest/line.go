@@ -49,7 +49,7 @@ type parcel struct {
 }
 
 func newLine(p *Params, s *station, index int, client bool, size int, stop *atomic.Bool) *line {
-	l := &line{p: p, node: s.node, sock: s.sockets[index], index: index, client: client, size: size, stop: stop, lat: hist.New()}
+	l := &line{p: p, node: s.node.Node, sock: s.sockets[index], index: index, client: client, size: size, stop: stop, lat: hist.New()}
 	l.target.Store(-1)
 	return l
 }

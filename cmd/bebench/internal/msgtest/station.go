@@ -8,38 +8,25 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/benode"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
-	"github.com/byteexpress/byteexpress/uverbs/rdmacm/stream"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// station is one end: the opened device, the node on it, and its sockets.
+// station is one end: the node on the opened device, and its sockets.
 type station struct {
-	ctx     verbs.Context
-	node    *be.Node
+	node    *benode.Node
 	ln      *be.Listener
 	sockets []*be.Socket // by number
 }
 
 // openStation opens the device and a node on it.
 func openStation(dev verbs.Device, p *Params) (*station, error) {
-	ctx, err := dev.Open()
+	node, err := benode.Open(dev, p.Node, p.CM)
 	if err != nil {
 		return nil, err
 	}
-	cfg := p.Node
-	if p.CM {
-		cfg.Bootstrap, err = stream.New(ctx, stream.Config{Port: cfg.Port})
-	}
-	var node *be.Node
-	if err == nil {
-		node, err = be.NewNode(ctx, cfg)
-	}
-	if err != nil {
-		_ = ctx.Close()
-		return nil, err
-	}
-	return &station{ctx: ctx, node: node}, nil
+	return &station{node: node}, nil
 }
 
 // connect makes the sockets: the server tells its address and accepts, the client
@@ -118,9 +105,5 @@ func (s *station) close() error {
 	if s.ln != nil {
 		_ = s.ln.Close()
 	}
-	err := s.node.Close()
-	if closeErr := s.ctx.Close(); err == nil {
-		err = closeErr
-	}
-	return err
+	return s.node.Close()
 }

@@ -5,8 +5,8 @@ import (
 
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/benode"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/counts"
-	"github.com/byteexpress/byteexpress/uverbs/rdmacm/stream"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -18,7 +18,7 @@ type Nodes struct {
 	cfg   be.Config
 	cm    bool
 	mu    sync.Mutex
-	nodes []*be.Node
+	nodes []*benode.Node
 }
 
 // NewNodes makes an empty set; open gives the device anew for each node. With cm the
@@ -33,32 +33,14 @@ func (n *Nodes) Open() (archon.Transport, func() error, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	ctx, err := dev.Open()
+	node, err := benode.Open(dev, n.cfg, n.cm)
 	if err != nil {
-		return nil, nil, err
-	}
-	cfg := n.cfg
-	if n.cm {
-		cfg.Bootstrap, err = stream.New(ctx, stream.Config{Port: cfg.Port})
-	}
-	var node *be.Node
-	if err == nil {
-		node, err = be.NewNode(ctx, cfg)
-	}
-	if err != nil {
-		_ = ctx.Close()
 		return nil, nil, err
 	}
 	n.mu.Lock()
 	n.nodes = append(n.nodes, node)
 	n.mu.Unlock()
-	return archon.BE{Node: node}, func() error {
-		err := node.Close()
-		if closeErr := ctx.Close(); err == nil {
-			err = closeErr
-		}
-		return err
-	}, nil
+	return archon.BE{Node: node.Node}, node.Close, nil
 }
 
 // Counters gives what explains a result, summed over all nodes.
