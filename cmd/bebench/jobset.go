@@ -33,15 +33,21 @@ type job struct {
 	close func() error
 }
 
+// transport opens the transport of a name, "be" or "tcp". What is below counts only
+// with the first.
+func (s *jobSet) transport(name string) (open psjob.Open, counters func() map[string]int64) {
+	if name != "be" {
+		return psjob.OverTCP, nil
+	}
+	nodes := psjob.NewNodes(s.open, s.be, s.cm)
+	return nodes.Open, nodes.Counters
+}
+
 // start brings up a job over each of the transports, "be" or "tcp", with shards in
 // this process.
 func (s *jobSet) start(cfg *psjob.Config, stream []uint64, names ...string) error {
 	for _, name := range names {
-		open, counters := psjob.OverTCP, (func() map[string]int64)(nil)
-		if name == "be" {
-			nodes := psjob.NewNodes(s.open, s.be, s.cm)
-			open, counters = nodes.Open, nodes.Counters
-		}
+		open, counters := s.transport(name)
 		l, err := psjob.StartLocal(s.e.hard, cfg, name, open, stream)
 		if err != nil {
 			return errors.WithMessagef(err, "parameter server over %s", name)

@@ -57,10 +57,7 @@ func (s *psServer) serve(ctx context.Context, c *control.Conn) (err error) {
 	}
 	there := shardsThere{map[string][]string{}}
 	for _, name := range s.f.names() {
-		open := psjob.Open(psjob.OverTCP)
-		if name == "be" {
-			open = psjob.NewNodes(s.jobs.open, s.jobs.be, s.jobs.cm).Open
-		}
+		open, _ := s.jobs.transport(name)
 		shards, err := psjob.StartShards(ctx, &s.f.cfg, open, c.LocalHost(), keys, func(i int) bool { return i%want.Hosts == want.Host })
 		if err != nil {
 			c.Fail(err)
@@ -179,11 +176,7 @@ func (p *psClient) ask(host string, i, n int, addrs map[string][]string) error {
 // connect starts a driver for each transport.
 func (p *psClient) connect(addrs map[string][]string, stream []uint64) error {
 	for _, name := range p.f.names() {
-		open, counters := psjob.Open(psjob.OverTCP), (func() map[string]int64)(nil)
-		if name == "be" {
-			nodes := psjob.NewNodes(p.jobs.open, p.jobs.be, p.jobs.cm)
-			open, counters = nodes.Open, nodes.Counters
-		}
+		open, counters := p.jobs.transport(name)
 		d, err := psjob.NewDriver(p.jobs.e.hard, &p.f.cfg, name, open, addrs[name], stream)
 		if err != nil {
 			return p.cause(err)
