@@ -1,13 +1,12 @@
 package main
 
 import (
-	"encoding/json"
-
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/inventory"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 	"github.com/byteexpress/byteexpress/uverbs"
 )
 
@@ -51,7 +50,7 @@ func listDevices(e *env, args []string, why bool, asJSON string) error {
 		detail = inventory.Full
 	}
 	if asJSON == "-" {
-		return writeJSON(e, doc)
+		return report.WriteJSON(e.stdout, doc)
 	}
 	return errors.Wrap(doc.WriteText(e.stdout, detail), "standard output")
 }
@@ -62,10 +61,4 @@ func onlyStdout(command, file string) error {
 		return exit.Usagef("%s: --json %s: only - is possible, standard output", command, file)
 	}
 	return nil
-}
-
-func writeJSON(e *env, doc any) error {
-	enc := json.NewEncoder(e.stdout)
-	enc.SetIndent("", "  ")
-	return errors.Wrap(enc.Encode(doc), "JSON")
 }

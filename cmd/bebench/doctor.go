@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"net"
 	"strconv"
 	"time"
@@ -9,9 +8,9 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
-	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/doctor"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 )
 
 // doctorFlags are those of doctor.
@@ -67,27 +66,15 @@ func (f *doctorFlags) run(e *env, hosts []string) error {
 	r, devs := doctor.Run(e.soft, doctor.ThisHost(), f.device, time.Now())
 	mine := doctor.FactsOf(version(), devs)
 	if f.serve {
-		ln, err := control.Listen(":" + strconv.Itoa(f.port))
-		if err != nil {
-			return err
-		}
 		s := doctor.Server(mine, time.Duration(f.timeout))
 		s.Once = f.once
-		s.Ended = func(peer string, err error) {
-			if err != nil {
-				fmt.Fprintf(e.stderr, "bebench: doctor of %s: %v\n", peer, err)
-				return
-			}
-			fmt.Fprintf(e.stderr, "bebench: doctor of %s: answered\n", peer)
-		}
-		fmt.Fprintf(e.stderr, "bebench: doctor: waiting for a client on port %d\n", f.port)
-		return s.Run(e.soft, e.hard, ln)
+		return serveClients(e, s, f.port, "doctor of", "answered")
 	}
 	if len(hosts) > 0 {
 		r.Compare(e.soft, net.JoinHostPort(hosts[0], strconv.Itoa(f.port)), time.Duration(f.timeout), mine)
 	}
 	if f.json == "-" {
-		if err := writeJSON(e, r); err != nil {
+		if err := report.WriteJSON(e.stdout, r); err != nil {
 			return err
 		}
 	} else if err := r.WriteText(e.stdout); err != nil {

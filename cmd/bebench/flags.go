@@ -31,7 +31,7 @@ type deviceFlags struct {
 }
 
 func (d *deviceFlags) add(fs *pflag.FlagSet) {
-	fs.StringVarP(&d.name, "ib-dev", "d", "", "RDMA device: rxe0, mlx5_0, sim: (default: the first active one that we can drive, else sim:)")
+	fs.StringVarP(&d.name, "ib-dev", "d", "", "RDMA device: rxe0, mlx5_0, sim: (default: the best, which devices --why explains, else sim:)")
 	fs.IntVarP(&d.port, "ib-port", "i", 0, "port of the device; 0: the best, which devices --why explains")
 	fs.IntVarP(&d.gid, "gid-index", "x", -1, "index of our GID, -1: the best one")
 	fs.IntVarP(&d.mtu, "mtu", "m", 0, "path MTU in bytes: 256, 512, 1024, 2048 or 4096; 0: the port's")

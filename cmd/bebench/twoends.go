@@ -61,20 +61,25 @@ func (t *twoEnds) client(addr string) error {
 }
 
 func (t *twoEnds) server() error {
-	ln, err := control.Listen(":" + strconv.Itoa(t.peer.port))
+	return serveClients(t.e, t.newServer(t.peer.once), t.peer.port, "client", "done")
+}
+
+// serveClients runs a server on a TCP port. It tells people that it waits, and of each
+// client: what it is called, and how it ended, well or not.
+func serveClients(e *env, s *control.Server, port int, client, well string) error {
+	ln, err := control.Listen(":" + strconv.Itoa(port))
 	if err != nil {
 		return err
 	}
-	s := t.newServer(t.peer.once)
 	s.Ended = func(peer string, err error) {
+		how := well
 		if err != nil {
-			fmt.Fprintf(t.e.stderr, "bebench: client %s: %v\n", peer, err)
-			return
+			how = err.Error()
 		}
-		fmt.Fprintf(t.e.stderr, "bebench: client %s: done\n", peer)
+		fmt.Fprintf(e.stderr, "bebench: %s %s: %s\n", client, peer, how)
 	}
-	fmt.Fprintf(t.e.stderr, "bebench: %s: waiting for a client on port %d\n", t.hello.Command, t.peer.port)
-	return s.Run(t.e.soft, t.e.hard, ln)
+	fmt.Fprintf(e.stderr, "bebench: %s: waiting for a client on port %d\n", s.Hello.Command, port)
+	return s.Run(e.soft, e.hard, ln)
 }
 
 func (t *twoEnds) newServer(once bool) *control.Server {

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -161,7 +162,7 @@ func (r *Report) gids(subject, netdev string, p *provider.PortCandidate) {
 	if hidden > 0 {
 		others = fmt.Sprintf("; %d more are of other network namespaces", hidden)
 	}
-	address := fmt.Sprintf("ip addr add ADDRESS/24 dev %s", or(netdev, "INTERFACE"))
+	address := fmt.Sprintf("ip addr add ADDRESS/24 dev %s", cmp.Or(netdev, "INTERFACE"))
 	switch {
 	case !isEthernet(p) && (best != nil || p.Attr.LID != 0):
 		a.ok("LID %d%s", p.Attr.LID, others)
@@ -177,13 +178,6 @@ func (r *Report) gids(subject, netdev string, p *provider.PortCandidate) {
 	default:
 		a.ok("%d is %v, %s%s", best.Index, best.GID, best.Why, others)
 	}
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // roceHeaders is what RoCE v2 needs of an Ethernet payload besides the RDMA MTU, at

@@ -8,8 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/byteexpress/byteexpress/verbs"
 )
 
 // kernels says from which release on the kernel has what is used.
@@ -103,11 +101,7 @@ func (r *Report) rdmaCM(h *Host) {
 	a := r.on("rdma_cm", "")
 	n, err := h.Verbs.CMNode()
 	if err != nil {
-		var op *verbs.OpError
-		remedy := "modprobe rdma_ucm"
-		if errors.As(err, &op) && op.Remedy != "" {
-			remedy = op.Remedy
-		}
+		_, remedy := split(err, "modprobe rdma_ucm")
 		found := "no connection manager: connections by rdma_cm (-R) do not work, those by TCP do"
 		if errors.Is(err, fs.ErrNotExist) && n.Major != 0 {
 			found = n.Path + " is missing here: connections by rdma_cm (-R) do not work, those by TCP do"

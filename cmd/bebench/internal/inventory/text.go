@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -64,11 +65,11 @@ func (p *printer) choice(d *Document) {
 
 func (p *printer) device(d *Device, detail Detail) {
 	p.line("%s", d.Name)
-	s := "driver " + orNone(d.Driver)
+	s := "driver " + cmp.Or(d.Driver, "none")
 	if d.ABI != 0 {
 		s += fmt.Sprintf(" (ABI %d)", d.ABI)
 	}
-	s += ", provider " + orNone(d.Provider)
+	s += ", provider " + cmp.Or(d.Provider, "none")
 	if d.NetDev != "" {
 		s += ", on " + d.NetDev
 	}
@@ -194,11 +195,4 @@ func place(rank int, why string) string {
 		return "rejected: " + why
 	}
 	return fmt.Sprintf("rank %d: %s", rank, why)
-}
-
-func orNone(s string) string {
-	if s == "" {
-		return "none"
-	}
-	return s
 }

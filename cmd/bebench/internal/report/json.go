@@ -8,15 +8,15 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Write writes the document, indented, with a newline at its end.
-func (d *Document) Write(w io.Writer) error {
-	b, err := json.MarshalIndent(d, "", "  ")
-	if err != nil {
-		return errors.Wrap(err, "JSON result")
-	}
-	_, err = w.Write(append(b, '\n'))
-	return errors.Wrap(err, "JSON result")
+// WriteJSON writes a document, indented, with a newline at its end.
+func WriteJSON(w io.Writer, doc any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return errors.Wrap(enc.Encode(doc), "JSON result")
 }
+
+// Write writes the document as WriteJSON does.
+func (d *Document) Write(w io.Writer) error { return WriteJSON(w, d) }
 
 // partial names the file that is written first, beside the one that is meant.
 func partial(path string) string { return path + ".part" }
