@@ -15,11 +15,10 @@ import (
 // pairTest is a measurement between two ends on a device: of verbs, or of messages.
 // Its flags have been checked.
 type pairTest struct {
-	device *deviceFlags
-	peer   *peerFlags
-	output *outputFlags
+	flags *pairFlags
 
 	name    string // of the rows
+	title   string // of the measurement, for people
 	sizes   []int
 	latency bool
 	verify  *bool // the flag; without it, what the device wants
@@ -29,16 +28,18 @@ type pairTest struct {
 	end func(ctx context.Context, c *control.Conn, dev verbs.Device, client bool, sink report.Sink) error
 	// foreign plays one end against a program of perftest; nil: the peer is bebench.
 	foreign func(ctx context.Context, c *perftest.Conn, dev verbs.Device, sink report.Sink) error
-	// head writes what is measured, and on what.
-	head func(o *output, dev *chosen)
+	// setup writes how the ends are connected, for people.
+	setup func(o *output)
+	// times says what the latencies are, as a sentence.
+	times string
 }
 
 func (t *pairTest) run(e *env, c *cobra.Command, hosts []string) error {
-	dev, err := choose(t.device.name)
+	dev, err := choose(t.flags.device.name)
 	if err != nil {
 		return err
 	}
-	role, err := dev.role(hosts, t.peer.local)
+	role, err := dev.role(hosts, t.flags.peer.local)
 	if err != nil {
 		return err
 	}
@@ -47,15 +48,15 @@ func (t *pairTest) run(e *env, c *cobra.Command, hosts []string) error {
 	}
 	table := report.LatencyTable
 	if !t.latency {
-		table = func(w io.Writer) *report.Table { return report.BandwidthTable(w, t.output.gbits) }
+		table = func(w io.Writer) *report.Table { return report.BandwidthTable(w, t.flags.output.gbits) }
 	}
-	o := newOutput(e, c, hosts, t.output, table)
+	o := newOutput(e, c, hosts, &t.flags.output, table)
 	o.doc.Args["verify"], o.doc.Args["local"] = *t.verify, role == local
-	if o.doc.Device, err = dev.describe(t.device); err != nil {
+	if o.doc.Device, err = dev.describe(&t.flags.device); err != nil {
 		return err
 	}
 	ends := twoEnds{
-		e: e, peer: t.peer, hello: control.NewHello(o.doc.Command, t.agreed()),
+		e: e, peer: &t.flags.peer, hello: control.NewHello(o.doc.Command, t.agreed()),
 		serve: func(ctx context.Context, conn *control.Conn) error {
 			d, err := dev.again()
 			if err != nil {
@@ -84,7 +85,25 @@ func (t *pairTest) run(e *env, c *cobra.Command, hosts []string) error {
 		return ends.run(role, hosts)
 	}
 	t.head(o, dev)
-	return o.finish(profiled(t.output.profile, func() error { return ends.run(role, hosts) }))
+	return o.finish(profiled(t.flags.output.profile, func() error { return ends.run(role, hosts) }))
+}
+
+// head writes what is measured, and on what.
+func (t *pairTest) head(o *output, dev *chosen) {
+	kind := "BW"
+	if t.latency {
+		kind = "Latency"
+	}
+	_ = report.Rule(o.text)
+	o.printf("                    %s %s test\n", t.title, kind)
+	o.printf(" Device         : %-16s Provider       : %s\n", o.doc.Device.Name, o.doc.Device.Provider)
+	t.setup(o)
+	o.printf(" GID            : %s\n", t.flags.device.gidLine(o.doc.Device))
+	if dev.note != "" {
+		o.printf(" %s\n", dev.note)
+	}
+	o.printf(" %s\n", t.times)
+	_ = report.Rule(o.text)
 }
 
 // sink writes what the client measures.
