@@ -12,61 +12,29 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/endstest"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
-	"github.com/byteexpress/byteexpress/sim"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const limit = 20 * time.Second
-
 func defaults() Params {
 	return Params{Sizes: []int{64}, Iters: 200, Sockets: 1, Depth: 8, Verify: true, Seed: 1}
-}
-
-func open(t testing.TB) verbs.Device {
-	t.Helper()
-	d, err := sim.Open("sim:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
 }
 
 // ends runs a test between two ends in this process, whose parameters may differ
 // where a test wants so.
 func ends(t testing.TB, soft context.Context, server, client *Params, progress func(done, total int64)) (samples []*report.Sample, clientErr, serverErr error) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	done := make(chan error, 1)
-	sdev := open(t)
-	go func() {
-		nc, err := ln.Accept()
-		if err != nil {
-			done <- err
-			return
+	return endstest.Control(t, progress, func(c *control.Conn, dev verbs.Device, isClient bool, sink report.Sink) error {
+		p := server
+		if isClient {
+			p = client
 		}
-		c := control.New(context.Background(), nc, limit)
-		defer c.Close()
-		done <- Run(soft, context.Background(), c, sdev, server, false, report.Sink{})
-	}()
-	c, err := control.Dial(context.Background(), ln.Addr().String(), limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	clientErr = Run(soft, context.Background(), c, open(t), client, true, report.Sink{Sample: func(s *report.Sample) error {
-		samples = append(samples, s)
-		return nil
-	}, Progress: progress})
-	c.Close()
-	return samples, clientErr, <-done
+		return Run(soft, context.Background(), c, dev, p, isClient, sink)
+	})
 }
 
 func both(t testing.TB, p Params) []*report.Sample {
@@ -194,10 +162,10 @@ func TestInterruptFlagsPartialResults(t *testing.T) {
 func TestPeerThatLeaves(t *testing.T) {
 	a, b := net.Pipe()
 	b.Close()
-	c := control.New(context.Background(), a, limit)
+	c := control.New(context.Background(), a, endstest.Limit)
 	defer c.Close()
 	p := defaults()
-	if err := Run(context.Background(), context.Background(), c, open(t), &p, true, report.Sink{}); err == nil || !strings.Contains(err.Error(), "address") {
+	if err := Run(context.Background(), context.Background(), c, endstest.Open(t), &p, true, report.Sink{}); err == nil || !strings.Contains(err.Error(), "address") {
 		t.Errorf("err = %v, want one that names the step", err)
 	}
 }
@@ -235,7 +203,7 @@ func TestPeerThatHangs(t *testing.T) {
 		}
 		c := control.New(context.Background(), nc, 300*time.Millisecond)
 		p := defaults()
-		err = Run(context.Background(), context.Background(), c, open(t), &p, client, report.Sink{})
+		err = Run(context.Background(), context.Background(), c, endstest.Open(t), &p, client, report.Sink{})
 		c.Close()
 		step := map[bool]string{true: "step address", false: "step connected"}[client]
 		if !errors.Is(err, control.ErrTimeout) || !strings.Contains(err.Error(), step) {

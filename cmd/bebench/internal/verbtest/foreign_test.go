@@ -12,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/endstest"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/perftest"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 )
@@ -20,37 +21,19 @@ import (
 // programs.
 func foreignEnds(t *testing.T, ctx context.Context, limit time.Duration, server, client *Params) (samples []*report.Sample, clientErr, serverErr error) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	end := func(nc net.Conn, p *Params, isClient bool, sink report.Sink) error {
-		c := perftest.New(context.Background(), nc, limit, isClient)
-		defer c.Close()
-		if _, err := c.Hello(); err != nil {
-			return err
+	end := func(p *Params, isClient bool, sink report.Sink) func(net.Conn) error {
+		dev := endstest.Open(t)
+		return func(nc net.Conn) error {
+			c := perftest.New(context.Background(), nc, limit, isClient)
+			defer c.Close()
+			if _, err := c.Hello(); err != nil {
+				return err
+			}
+			return RunPerftest(ctx, context.Background(), c, dev, p, sink)
 		}
-		return RunPerftest(ctx, context.Background(), c, open(t), p, sink)
 	}
-	done := make(chan error, 1)
-	go func() {
-		nc, err := ln.Accept()
-		if err != nil {
-			done <- err
-			return
-		}
-		done <- end(nc, server, false, report.Sink{})
-	}()
-	nc, err := net.Dial("tcp", ln.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	clientErr = end(nc, client, true, report.Sink{Sample: func(s *report.Sample) error {
-		samples = append(samples, s)
-		return nil
-	}})
-	return samples, clientErr, <-done
+	clientErr, serverErr = endstest.Play(t, end(server, false, report.Sink{}), end(client, true, report.Sink{Sample: endstest.Into(&samples)}))
+	return samples, clientErr, serverErr
 }
 
 func foreignDefaults(op Op, latency bool) Params {
@@ -76,7 +59,7 @@ func TestForeignEveryOperation(t *testing.T) {
 					p.QPs, p.Threads, p.PostList, p.Events = 3, 2, 2, true
 				}
 				other := p
-				samples, err, serverErr := foreignEnds(t, context.Background(), limit, &other, &p)
+				samples, err, serverErr := foreignEnds(t, context.Background(), endstest.Limit, &other, &p)
 				if err != nil || serverErr != nil || len(samples) != len(p.Sizes) {
 					t.Fatalf("client: %v; server: %v; %d results, want %d", err, serverErr, len(samples), len(p.Sizes))
 				}
@@ -99,7 +82,7 @@ func TestForeignDuration(t *testing.T) {
 		p := foreignDefaults(op, false)
 		p.Sizes, p.Duration = []int{64}, 50*time.Millisecond
 		other := p
-		samples, err, serverErr := foreignEnds(t, context.Background(), limit, &other, &p)
+		samples, err, serverErr := foreignEnds(t, context.Background(), endstest.Limit, &other, &p)
 		if err != nil || serverErr != nil || samples[0].Ops == 0 {
 			t.Errorf("%v: client: %v; server: %v; %+v", op, err, serverErr, samples)
 		}
@@ -167,7 +150,7 @@ func TestForeignPeerThatHangs(t *testing.T) {
 		if _, err := c.Hello(); err != nil {
 			t.Fatal(err)
 		}
-		err := RunPerftest(context.Background(), context.Background(), c, open(t), &p, report.Sink{})
+		err := RunPerftest(context.Background(), context.Background(), c, endstest.Open(t), &p, report.Sink{})
 		if !errors.Is(err, control.ErrTimeout) {
 			t.Errorf("%v: error %v, want a timeout", tt.op, err)
 		}
@@ -183,7 +166,7 @@ func TestForeignInterrupt(t *testing.T) {
 	other := p
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
-	_, err, serverErr := foreignEnds(t, ctx, limit, &other, &p)
+	_, err, serverErr := foreignEnds(t, ctx, endstest.Limit, &other, &p)
 	for _, e := range []error{err, serverErr} {
 		if !errors.Is(e, control.ErrInterrupted) && !errors.Is(e, control.ErrGone) {
 			t.Errorf("error %v, want an interrupt, or that the peer is gone", e)

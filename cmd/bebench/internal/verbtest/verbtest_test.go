@@ -14,15 +14,13 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/endstest"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
-	"github.com/byteexpress/byteexpress/sim"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-const limit = 20 * time.Second
 
 // defaults are small parameters that every test may change.
 func defaults() Params {
@@ -32,47 +30,17 @@ func defaults() Params {
 	}
 }
 
-func open(t testing.TB) verbs.Device {
-	t.Helper()
-	d, err := sim.Open("sim:")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
-}
-
 // ends runs a test between two ends in this process. The ends' parameters may
 // differ where a test wants so.
 func ends(t testing.TB, ctx context.Context, server, client *Params, progress func(done, total int64)) (samples []*report.Sample, clientErr, serverErr error) {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer ln.Close()
-	done := make(chan error, 1)
-	sdev := open(t)
-	go func() {
-		nc, err := ln.Accept()
-		if err != nil {
-			done <- err
-			return
+	return endstest.Control(t, progress, func(c *control.Conn, dev verbs.Device, isClient bool, sink report.Sink) error {
+		p := server
+		if isClient {
+			p = client
 		}
-		c := control.New(context.Background(), nc, limit)
-		defer c.Close()
-		done <- Run(ctx, context.Background(), c, sdev, server, false, report.Sink{})
-	}()
-	c, err := control.Dial(context.Background(), ln.Addr().String(), limit)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	clientErr = Run(ctx, context.Background(), c, open(t), client, true, report.Sink{Sample: func(s *report.Sample) error {
-		samples = append(samples, s)
-		return nil
-	}, Progress: progress})
-	c.Close()
-	return samples, clientErr, <-done
+		return Run(ctx, context.Background(), c, dev, p, isClient, sink)
+	})
 }
 
 func both(t testing.TB, p Params) []*report.Sample {
@@ -273,7 +241,7 @@ func TestPeerThatHangs(t *testing.T) {
 			c := control.New(context.Background(), a, 600*time.Millisecond)
 			p := defaults()
 			p.Latency = true
-			err := Run(context.Background(), context.Background(), c, open(t), &p, true, report.Sink{})
+			err := Run(context.Background(), context.Background(), c, endstest.Open(t), &p, true, report.Sink{})
 			if !errors.Is(err, control.ErrTimeout) {
 				t.Errorf("err = %v, want a timeout", err)
 			}
@@ -334,7 +302,7 @@ func TestPeerThatPromisesMore(t *testing.T) {
 		c := control.New(context.Background(), a, 600*time.Millisecond)
 		p := defaults()
 		p.Events = events
-		if err := Run(context.Background(), context.Background(), c, open(t), &p, false, report.Sink{}); !errors.Is(err, errMissing) {
+		if err := Run(context.Background(), context.Background(), c, endstest.Open(t), &p, false, report.Sink{}); !errors.Is(err, errMissing) {
 			t.Errorf("events=%v: err = %v, want %v", events, err, errMissing)
 		}
 		a.Close()
