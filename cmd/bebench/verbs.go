@@ -115,7 +115,6 @@ func (f *verbsFlags) checkForeign(set func(flag string) bool) error {
 		}
 		return exit.Usagef("--peer perftest and %s: %s: leave one of them out", flag, why)
 	}
-	onlyUs := p.Op != verbtest.Send && !(p.Latency && p.Op == verbtest.Write)
 	if f.program != "perftest" {
 		return exit.Usagef("--peer %q: want bebench or perftest", f.program)
 	}
@@ -130,7 +129,7 @@ func (f *verbsFlags) checkForeign(set func(flag string) bool) error {
 		no(p.CM, "-R", "addresses are exchanged over TCP with perftest"),
 		no(f.verify, "--verify", "perftest sends no bytes that could be checked"),
 		no(p.Bidirectional, "-b", "in both directions perftest uses each queue pair for both, which we do not"),
-		no(p.Duration > 0 && !onlyUs, "-D", "both ends must know the number of messages"),
+		no(p.Duration > 0 && !p.Foreign().Alone(), "-D", "both ends must know the number of messages"),
 	)
 }
 

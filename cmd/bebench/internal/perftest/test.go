@@ -19,7 +19,14 @@ func (t Test) Reports() bool { return t.OneSided && !t.Latency }
 
 // Closes reports whether the ends close the exchange in good order. ib_write_lat
 // just ends.
-func (t Test) Closes() bool { return !t.Latency || !t.OneSided || !t.Write }
+func (t Test) Closes() bool { return !t.pingsMemory() }
+
+// Alone reports whether one end moves all the data, and the other only lets it reach
+// its memory.
+func (t Test) Alone() bool { return t.OneSided && !t.pingsMemory() }
+
+// pingsMemory reports WRITEs that are answered with WRITEs.
+func (t Test) pingsMemory() bool { return t.Latency && t.Write }
 
 // ServerFirst reports whether the server sends the first message of a ping-pong.
-func (t Test) ServerFirst() bool { return t.Latency && t.Write }
+func (t Test) ServerFirst() bool { return t.pingsMemory() }

@@ -197,7 +197,7 @@ func (f *flow) restart(size int) {
 	// known before the peer says that it is done.
 	f.due.Store(math.MaxInt64)
 	f.target.Store(nil)
-	if !f.initiator && f.p.Op.pingPong() && (f.p.Op == Send || f.p.Latency) {
+	if !f.initiator && !f.p.Foreign().Alone() {
 		counts := f.foreignCounts()
 		f.target.Store(&counts)
 	}
@@ -268,7 +268,7 @@ func (x *foreign) run(soft, ctx context.Context) (spent cost.Spent, err error) {
 			}
 		case <-interrupt:
 			interrupt = nil
-			if !x.test.OneSided || x.p.Latency && x.p.Op == Write {
+			if !x.test.Alone() {
 				giveUp(control.ErrInterrupted)
 				break
 			}
@@ -289,7 +289,7 @@ func (x *foreign) run(soft, ctx context.Context) (spent cost.Spent, err error) {
 
 // waits reports an end that only lets the peer reach its memory.
 func (x *foreign) waits() bool {
-	return !x.flows[0].initiator && x.test.OneSided && !(x.p.Latency && x.p.Op == Write)
+	return !x.flows[0].initiator && x.test.Alone()
 }
 
 // moved counts what went through.
