@@ -70,12 +70,13 @@ func (h *Heap) alloc(n, align int) ([]byte, error) {
 // Free is Pool.Free into this heap.
 func (h *Heap) Free(b []byte) error {
 	off := h.p.mem.offset(b)
-	if class, ok := h.p.table.small(off); ok {
+	w := h.p.table.at(off)
+	if class, ok := w.small(off); ok {
 		if h.c.push(class, uint32(off>>objShift)) {
 			runtime.KeepAlive(h) // else the collector could drop its cache meanwhile
 			return nil
 		}
-	} else if u, k, ok := h.p.table.run(off); ok && h.c.runs.push(&h.p.table, u, k) {
+	} else if k, ok := w.run(off); ok && h.c.runs.push(&h.p.table, uint32(off>>unitShift), k) {
 		runtime.KeepAlive(h)
 		return nil
 	}

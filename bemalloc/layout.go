@@ -88,6 +88,20 @@ func (w unitWord) back() uint32 { return uint32(w) >> 16 }
 // within gives an offset's distance from the start of the span.
 func (w unitWord) within(off uint64) uint32 { return uint32(w)&^0xffff | uint32(off)&0xffff }
 
+// small gives the class of the object that starts at off, in a shared span of which
+// the word is a unit's.
+func (w unitWord) small(off uint64) (class uint32, ok bool) {
+	class = w.kind() - kindClass
+	return class, class < numClasses && classes[class].startsObject(w.within(off))
+}
+
+// run gives the length of the run of at most cachedRun units whose first has the word,
+// if its buffer starts at off and does not count against a quota.
+func (w unitWord) run(off uint64) (units uint32, ok bool) {
+	units = w.length()
+	return units, w.kind() == kindHead && w.start() == off%unitSize && units <= cachedRun
+}
+
 // units gives the units that n bytes take, at least one.
 func units(n int) uint32 { return uint32((max(n, 1) + unitSize - 1) >> unitShift) }
 

@@ -116,7 +116,8 @@ func everyAlign(align int) bool { return align > 0 && align <= objAlign && align
 // same time are a data race like any other.
 func (p *Pool) Free(b []byte) error {
 	off := p.mem.offset(b)
-	if class, ok := p.table.small(off); ok {
+	w := p.table.at(off)
+	if class, ok := w.small(off); ok {
 		if havePin && p.local.perP { // local.push written out
 			pid := procPin()
 			if uint(pid) < maxP {
@@ -131,7 +132,7 @@ func (p *Pool) Free(b []byte) error {
 		if ok {
 			return nil
 		}
-	} else if u, k, ok := p.table.run(off); ok && p.local.pushRun(&p.table, u, k) {
+	} else if k, ok := w.run(off); ok && p.local.pushRun(&p.table, uint32(off>>unitShift), k) {
 		return nil
 	}
 	return p.free(nil, b)
@@ -141,17 +142,15 @@ func (p *Pool) Free(b []byte) error {
 // part of one allocation. Otherwise: ErrNotOwned.
 func (p *Pool) MR(b []byte) (mr.Region, error) {
 	off := p.mem.offset(b)
-	if off>>unitShift < uint64(len(p.table.words)) { // within written out for the common cases
-		w := p.table.wordAt(off)
-		switch c := w.kind() - kindClass; {
-		case c < numClasses:
-			if classes[c].contains(w.within(off), len(b)) {
-				return p.table.block(uint32(off >> blockShift)).region, nil
-			}
-		case c == kindHead-kindClass:
-			if at := off % unitSize; at >= w.start() && at+uint64(len(b)) <= uint64(w.length())<<unitShift {
-				return p.table.block(uint32(off >> blockShift)).region, nil
-			}
+	w := p.table.at(off)
+	switch c := w.kind() - kindClass; { // within written out for the common cases
+	case c < numClasses:
+		if classes[c].contains(w.within(off), len(b)) {
+			return p.table.block(uint32(off >> blockShift)).region, nil
+		}
+	case c == kindHead-kindClass:
+		if at := off % unitSize; at >= w.start() && at+uint64(len(b)) <= uint64(w.length())<<unitShift {
+			return p.table.block(uint32(off >> blockShift)).region, nil
 		}
 	}
 	if !p.within(off, len(b)) {
@@ -176,10 +175,10 @@ func (p *Pool) Owns(b []byte) bool { return p.within(p.mem.offset(b), len(b)) }
 
 // within reports whether the n bytes at off lie in one allocation.
 func (p *Pool) within(off uint64, n int) bool {
-	if off>>unitShift >= uint64(len(p.table.words)) {
+	if off >= p.mem.size {
 		return false
 	}
-	w := p.table.wordAt(off)
+	w := p.table.at(off)
 	k := w.kind()
 	if c := k - kindClass; c < numClasses {
 		return classes[c].contains(w.within(off), n)
@@ -351,23 +350,21 @@ func (p *Pool) free(h *Heap, b []byte) error {
 // freeOne frees one buffer by what its first unit holds.
 func (p *Pool) freeOne(h *Heap, b []byte) error {
 	off := p.mem.offset(b)
-	if class, ok := p.table.small(off); ok {
+	w := p.table.at(off)
+	if class, ok := w.small(off); ok {
 		return p.freeSmall(h, class, uint32(off>>objShift))
 	}
-	if off >= p.mem.size {
-		p.counters.badFrees.Add(1)
-		return ErrBadFree
-	}
 	u := uint32(off >> unitShift)
-	switch w := p.table.word(u); {
+	if k, ok := w.run(off); ok {
+		p.pushRun(h, u, k)
+		return nil
+	}
+	switch {
 	case w.kind() == kindFreed && p.starts(off):
 		p.counters.doubleFrees.Add(1)
 		return ErrDoubleFree
 	case w.kind() == kindOwned:
 		return p.freeOwned(w, off)
-	case w.kind() == kindHead && off%unitSize == w.start() && w.length() <= cachedRun:
-		p.pushRun(h, u, w.length())
-		return nil
 	case w.isHead() && off%unitSize == w.start():
 		err := p.freeLarge(u)
 		if err != nil {
@@ -422,10 +419,11 @@ func (p *Pool) eachCentral(f func(*central)) {
 
 // starts reports whether a buffer starts at off, or started there.
 func (p *Pool) starts(off uint64) bool {
-	if _, ok := p.table.small(off); ok || off >= p.mem.size {
-		return ok
+	w := p.table.at(off)
+	if _, ok := w.small(off); ok {
+		return true
 	}
-	switch w := p.table.wordAt(off); w.kind() {
+	switch w.kind() {
 	case kindOwned:
 		s := p.table.span(uint32(off>>unitShift) - w.back())
 		return classes[s.class%numClasses].startsObject(w.within(off))

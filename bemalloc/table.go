@@ -60,8 +60,11 @@ func newTable(size int64, devices int) table {
 func (t *table) word(u uint32) unitWord       { return unitWord(load((*uint32)(&t.words[u]))) }
 func (t *table) setWord(u uint32, w unitWord) { store((*uint32)(&t.words[u]), uint32(w)) }
 
-// wordAt is word for an offset: the compiler sees when that was checked.
-func (t *table) wordAt(off uint64) unitWord {
+// at gives the word of the unit that an offset is in: kindNone beyond the reservation.
+func (t *table) at(off uint64) unitWord {
+	if off>>unitShift >= uint64(len(t.words)) {
+		return kindNone
+	}
 	return unitWord(load((*uint32)(&t.words[off>>unitShift])))
 }
 
@@ -118,26 +121,6 @@ func (t *table) mark(u, n, kind uint32) {
 	for i := uint32(1); i < n; i++ {
 		t.setWord(u+i, unitWord(kindBody|i<<8))
 	}
-}
-
-// small finds the class of the object that starts at off, in a shared span.
-func (t *table) small(off uint64) (class uint32, ok bool) {
-	if off>>unitShift >= uint64(len(t.words)) {
-		return 0, false
-	}
-	w := t.wordAt(off)
-	class = w.kind() - kindClass
-	return class, class < numClasses && classes[class].startsObject(w.within(off))
-}
-
-// run finds the run of at most cachedRun units whose buffer starts at off, unless it
-// counts against a quota.
-func (t *table) run(off uint64) (u, units uint32, ok bool) {
-	if off>>unitShift >= uint64(len(t.words)) {
-		return 0, 0, false
-	}
-	w := t.wordAt(off)
-	return uint32(off >> unitShift), w.length(), w.kind() == kindHead && w.start() == off%unitSize && w.length() <= cachedRun
 }
 
 // setRegion stores device d's region of block b.
