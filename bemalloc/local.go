@@ -42,87 +42,27 @@ func (l *local) init(forceShards, debug bool) {
 	}
 }
 
-// pop takes an object of a class from the caller's cache.
-func (l *local) pop(class uint32) (obj uint32, ok bool) {
-	if !havePin || !l.perP {
-		s := l.shard()
-		obj, ok = s.c.pop(class)
-		s.mu.Unlock()
-		return obj, ok
+// of gives the cache of a P, to a goroutine that is pinned to it.
+func (l *local) of(pid int) *cache {
+	if uint(pid) >= maxP {
+		return &noCache
 	}
-	pid := procPin()
-	if uint(pid) < maxP {
-		obj, ok = l.table.Load()[pid].pop(class)
-	}
-	procUnpin()
-	return obj, ok
-}
-
-// push puts an object in the caller's cache; false: use spill.
-func (l *local) push(class, obj uint32) (ok bool) {
-	if !havePin || !l.perP {
-		s := l.shard()
-		ok = s.c.push(class, obj)
-		s.mu.Unlock()
-		return ok
-	}
-	pid := procPin()
-	if uint(pid) < maxP {
-		ok = l.table.Load()[pid].push(class, obj)
-	}
-	procUnpin()
-	return ok
-}
-
-// popRun cuts a run of k units from the caller's cache.
-func (l *local) popRun(k uint32) (u uint32, ok bool) {
-	if !havePin || !l.perP {
-		s := l.shard()
-		u, ok = s.c.runs.pop(k)
-		s.mu.Unlock()
-		return u, ok
-	}
-	pid := procPin()
-	if uint(pid) < maxP {
-		u, ok = l.table.Load()[pid].runs.pop(k)
-	}
-	procUnpin()
-	return u, ok
-}
-
-// pushRun puts the run of k units at unit u in the caller's cache; false: use spill.
-func (l *local) pushRun(t *table, u, k uint32) (ok bool) {
-	if !havePin || !l.perP {
-		s := l.shard()
-		ok = s.c.runs.push(t, u, k)
-		s.mu.Unlock()
-		return ok
-	}
-	pid := procPin()
-	if uint(pid) < maxP {
-		ok = l.table.Load()[pid].runs.push(t, u, k)
-	}
-	procUnpin()
-	return ok
+	return l.table.Load()[pid]
 }
 
 // hold gives the caller's cache, if it can have one, and keeps others off it until
-// letGo(s): between the two the rules of a pinned section hold. pop and push are
-// the same written out.
+// letGo(s): between the two the rules of a pinned section hold. Pool.Alloc and
+// Pool.Free have it written out.
 func (l *local) hold() (c *cache, s *shard) {
 	if !havePin || !l.perP {
 		s = l.shard()
 		return &s.c, s
 	}
 	l.install()
-	pid := procPin()
-	if uint(pid) >= maxP {
-		return &noCache, nil
-	}
-	return l.table.Load()[pid], nil
+	return l.of(procPin()), nil
 }
 
-// It does nothing for a heap's cache.
+// letGo ends what hold began. It does nothing for a heap's cache.
 func (l *local) letGo(s *shard) {
 	if s == ownShard {
 		return

@@ -75,21 +75,33 @@ func New(cfg Config) (*Pool, error) {
 // The caller owns it until Free. Errors: ErrLimit, ErrTooLarge, ErrNoMemory,
 // *RegisterError, ErrClosed.
 func (p *Pool) Alloc(n int) ([]byte, error) {
+	// Here and in Free local.hold is written out: calls are what this costs.
 	if uint(n) <= maxSmall {
-		if havePin && p.local.perP { // local.pop written out: calls are what this costs
-			pid := procPin()
-			if uint(pid) < maxP {
-				if obj, ok := p.local.table.Load()[pid].pop(classFor(uint(n))); ok {
-					procUnpin()
-					return p.mem.object(obj, n), nil
-				}
-			}
+		var obj uint32
+		var ok bool
+		if havePin && p.local.perP {
+			obj, ok = p.local.of(procPin()).pop(classFor(uint(n)))
 			procUnpin()
-		} else if obj, ok := p.local.pop(classFor(uint(n))); ok {
+		} else {
+			s := p.local.shard()
+			obj, ok = s.c.pop(classFor(uint(n)))
+			s.mu.Unlock()
+		}
+		if ok {
 			return p.mem.object(obj, n), nil
 		}
 	} else if uint(n) <= cachedRun*unitSize {
-		if u, ok := p.local.popRun(units(n)); ok {
+		var u uint32
+		var ok bool
+		if havePin && p.local.perP {
+			u, ok = p.local.of(procPin()).runs.pop(units(n))
+			procUnpin()
+		} else {
+			s := p.local.shard()
+			u, ok = s.c.runs.pop(units(n))
+			s.mu.Unlock()
+		}
+		if ok {
 			return p.mem.view(p.place(u, n), n), nil
 		}
 	}
@@ -118,22 +130,29 @@ func (p *Pool) Free(b []byte) error {
 	off := p.mem.offset(b)
 	w := p.table.at(off)
 	if class, ok := w.small(off); ok {
-		if havePin && p.local.perP { // local.push written out
-			pid := procPin()
-			if uint(pid) < maxP {
-				ok = p.local.table.Load()[pid].push(class, uint32(off>>objShift))
-			} else {
-				ok = false
-			}
+		if havePin && p.local.perP {
+			ok = p.local.of(procPin()).push(class, uint32(off>>objShift))
 			procUnpin()
 		} else {
-			ok = p.local.push(class, uint32(off>>objShift))
+			s := p.local.shard()
+			ok = s.c.push(class, uint32(off>>objShift))
+			s.mu.Unlock()
 		}
 		if ok {
 			return nil
 		}
-	} else if k, ok := w.run(off); ok && p.local.pushRun(&p.table, uint32(off>>unitShift), k) {
-		return nil
+	} else if k, ok := w.run(off); ok {
+		if havePin && p.local.perP {
+			ok = p.local.of(procPin()).runs.push(&p.table, uint32(off>>unitShift), k)
+			procUnpin()
+		} else {
+			s := p.local.shard()
+			ok = s.c.runs.push(&p.table, uint32(off>>unitShift), k)
+			s.mu.Unlock()
+		}
+		if ok {
+			return nil
+		}
 	}
 	return p.free(nil, b)
 }
@@ -248,14 +267,12 @@ func (p *Pool) allocate(h *Heap, n, align int) (uint64, error) {
 // popAligned takes an object of a class from the caller's cache, where Alloc did
 // not look already: for an alignment.
 func (p *Pool) popAligned(h *Heap, class uint32, align int) (obj uint32, ok bool) {
-	switch {
-	case align == 1:
-		return 0, false
-	case h != nil:
-		return h.c.pop(class)
-	default:
-		return p.local.pop(class)
+	if align > 1 {
+		c, s := p.ownCache(h)
+		obj, ok = c.pop(class)
+		p.local.letGo(s)
 	}
+	return obj, ok
 }
 
 // allocLarge finds n bytes that are no object: a run or a huge run, whose first
@@ -288,15 +305,10 @@ func (p *Pool) refill(h *Heap, class uint32) (uint32, error) {
 	}
 	rest := buf[1:n]
 	if len(rest) > 0 {
-		if h != nil {
-			rest = rest[h.c.stock(class, rest):]
-		} else {
-			c, s := p.local.hold()
-			n := c.stock(class, rest)
-			p.local.letGo(s)
-			rest = rest[n:]
-		}
-		p.putBack(&p.central[class], rest)
+		c, s := p.ownCache(h)
+		n := c.stock(class, rest)
+		p.local.letGo(s)
+		p.putBack(&p.central[class], rest[n:])
 	}
 	return buf[0], nil
 }
@@ -382,14 +394,13 @@ func (p *Pool) freeSmall(h *Heap, class, obj uint32) error {
 	var buf [batchMax]uint32
 	var k int
 	var twice bool
-	switch {
-	case p.dbg != nil:
+	if p.dbg != nil {
 		k, buf[0] = 1, obj
-	case h != nil:
-		p.heedFlush(h)
-		k, twice = h.c.spill(class, obj, &buf)
-	default:
-		c, s := p.local.hold()
+	} else {
+		if h != nil {
+			p.heedFlush(h)
+		}
+		c, s := p.ownCache(h)
 		k, twice = c.spill(class, obj, &buf)
 		p.local.letGo(s)
 	}
