@@ -46,8 +46,8 @@
 // needed again soon, so that a steady load registers nothing.
 //
 // Handle-less calls use the cache of the current P, pinned by the runtime's
-// procPin for a few nanoseconds. Under the race detector, and with the build tag
-// bemalloc_nolinkname, mutex-guarded shards take its place.
+// procPin for a few nanoseconds. Under the race detector, with a Go newer than 1.26, and
+// with the build tag bemalloc_nolinkname, mutex-guarded shards take its place.
 //
 // # Environment
 //
