@@ -159,6 +159,11 @@ func (e *Engine) cause() error {
 // key. done is called once: with nil, b is the caller's again; with an error, b
 // is gone. tag names the message for Cancel, 0 is no name.
 func (e *Engine) Send(s *Socket, b []byte, lkey mr.LKey, tag uint64, done func(error)) {
+	e.queue(s, e.ofBuffer(b, lkey, tag, done))
+}
+
+// ofBuffer makes a message of one buffer, which it takes.
+func (e *Engine) ofBuffer(b []byte, lkey mr.LKey, tag uint64, done func(error)) *outgoing {
 	m := e.newOutgoing()
 	m.buf, m.length, m.tag, m.done = b, len(b), tag, done
 	m.one[0] = qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: lkey}
@@ -166,7 +171,7 @@ func (e *Engine) Send(s *Socket, b []byte, lkey mr.LKey, tag uint64, done func(e
 	if b == nil {
 		m.buf = []byte{} // not gathered
 	}
-	e.queue(s, m)
+	return m
 }
 
 // Gather queues a message that is made of pieces. They, and the memory they name,

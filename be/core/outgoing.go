@@ -174,7 +174,8 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 			s.writes.moveTo(e.writes.current()) // what is next may not be a final fragment
 		}
 		s.sending--
-		e.afterSend(s)
+		e.sending--
+		e.mayClose(s)
 	}
 	if m.refs == 0 {
 		e.recycleOutgoing(m)

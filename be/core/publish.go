@@ -5,7 +5,6 @@ import (
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
 	"github.com/byteexpress/byteexpress/mr"
-	"github.com/byteexpress/byteexpress/qp"
 )
 
 // A known buffer: the receiver publishes it once, and the sender writes to it as
@@ -51,13 +50,7 @@ var ErrTransfers = errors.New("too many published buffers and messages on their 
 // no order with messages. One that is given up may have been written in part. A
 // token that lies about the peer's memory ends the engine.
 func (e *Engine) Put(s *Socket, t wire.Token, b []byte, lkey mr.LKey, tag uint64, done func(error)) {
-	m := e.newOutgoing()
-	m.buf, m.length, m.tag, m.done = b, len(b), tag, done
-	m.one[0] = qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: lkey}
-	m.pieces = m.one[:]
-	if b == nil {
-		m.buf = []byte{} // not gathered
-	}
+	m := e.ofBuffer(b, lkey, tag, done)
 	switch {
 	case s.state != sockOpen || e.leaving:
 		e.endOutgoing(m, e.closed(s))

@@ -275,12 +275,6 @@ func (e *Engine) reject(in *incoming, reason wire.Reason) {
 	e.control(control{typ: wire.Reject, id: in.sock.id, seq: in.seq, reason: reason})
 }
 
-// afterSend runs when a message of the socket ended.
-func (e *Engine) afterSend(s *Socket) {
-	e.sending--
-	e.mayClose(s)
-}
-
 // mayClose sends the CLOSE of a closing socket that has nothing left to send, and
 // nothing that it still reads from the peer.
 func (e *Engine) mayClose(s *Socket) {
