@@ -7,28 +7,13 @@ import (
 	"sync"
 
 	"github.com/byteexpress/byteexpress/be"
-	"github.com/byteexpress/byteexpress/sim"
 )
 
 // A server that answers a thousand sockets on four goroutines.
 func ExampleMux() {
 	ctx, stop := context.WithCancel(context.Background())
-	var nodes [2]*be.Node
-	for i := range nodes {
-		dev, err := sim.Open("sim:")
-		if err != nil {
-			log.Fatal(err)
-		}
-		rdma, err := dev.Open()
-		if err != nil {
-			log.Fatal(err)
-		}
-		defer rdma.Close()
-		if nodes[i], err = be.NewNode(rdma, be.Config{}); err != nil {
-			log.Fatal(err)
-		}
-		defer nodes[i].Close()
-	}
+	nodes, end := newNodes()
+	defer end()
 	l, err := nodes[0].Listen("127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)

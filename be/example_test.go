@@ -12,22 +12,8 @@ import (
 // Two nodes in one process, each on a simulated device, and one message.
 func Example() {
 	ctx := context.Background()
-	var nodes [2]*be.Node
-	for i := range nodes {
-		dev, err := sim.Open("sim:")
-		if err != nil {
-			log.Fatal(err)
-		}
-		rdma, err := dev.Open()
-		if err != nil {
-			log.Fatal(err)
-		}
-		defer rdma.Close()
-		if nodes[i], err = be.NewNode(rdma, be.Config{}); err != nil {
-			log.Fatal(err)
-		}
-		defer nodes[i].Close()
-	}
+	nodes, end := newNodes()
+	defer end()
 	l, err := nodes[0].Listen("127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
@@ -58,4 +44,30 @@ func Example() {
 	fmt.Printf("%s: %s\n", server.Service(), got)
 	nodes[0].Free(got)
 	// Output: greetings: hello
+}
+
+// newNodes makes two nodes in this process, each on a simulated device.
+func newNodes() (nodes [2]*be.Node, end func()) {
+	var close []func() error
+	for i := range nodes {
+		dev, err := sim.Open("sim:")
+		if err != nil {
+			log.Fatal(err)
+		}
+		rdma, err := dev.Open()
+		if err != nil {
+			log.Fatal(err)
+		}
+		if nodes[i], err = be.NewNode(rdma, be.Config{}); err != nil {
+			log.Fatal(err)
+		}
+		close = append(close, nodes[i].Close, rdma.Close)
+	}
+	return nodes, func() {
+		for _, f := range close {
+			if err := f(); err != nil {
+				log.Fatal(err)
+			}
+		}
+	}
 }

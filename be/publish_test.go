@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/byteexpress/byteexpress/be"
-	"github.com/byteexpress/byteexpress/sim"
 )
 
 // TestPublish: a published buffer is written to many times, with no allocation, and
@@ -81,22 +80,8 @@ func TestPublish(t *testing.T) {
 // A buffer that the peer writes to without asking, for data of a known size.
 func ExampleSocket_Publish() {
 	ctx := context.Background()
-	var nodes [2]*be.Node
-	for i := range nodes {
-		dev, err := sim.Open("sim:")
-		if err != nil {
-			log.Fatal(err)
-		}
-		rdma, err := dev.Open()
-		if err != nil {
-			log.Fatal(err)
-		}
-		defer rdma.Close()
-		if nodes[i], err = be.NewNode(rdma, be.Config{}); err != nil {
-			log.Fatal(err)
-		}
-		defer nodes[i].Close()
-	}
+	nodes, end := newNodes()
+	defer end()
 	l, err := nodes[0].Listen("127.0.0.1:0")
 	if err != nil {
 		log.Fatal(err)
