@@ -48,24 +48,8 @@ func newDevicePair(t *testing.T, cfg be.Config) *pair {
 func TestDeviceSizes(t *testing.T) {
 	p := newDevicePair(t, be.Config{})
 	server, client := p.connect(t, "sizes")
-	ctx := limit(t)
 	for i, size := range []int{0, 1, 64, 1000, 4096, 4097, 8192, 8193, 65536, 65537, 1<<20 + 1, 4 << 20} {
-		for _, way := range []struct {
-			from, to     *be.Socket
-			sendN, recvN *be.Node
-		}{{client, server, p.nodes[1], p.nodes[0]}, {server, client, p.nodes[0], p.nodes[1]}} {
-			b := alloc(t, way.sendN, size, byte(i))
-			if err := way.from.Send(ctx, b); err != nil {
-				t.Fatalf("send %d bytes: %v", size, err)
-			}
-			way.sendN.Free(b)
-			got, err := way.to.Recv(ctx)
-			if err != nil {
-				t.Fatalf("receive %d bytes: %v", size, err)
-			}
-			check(t, got, size, byte(i))
-			way.recvN.Free(got)
-		}
+		exchange(t, client, server, size, byte(i))
 	}
 	for i, n := range p.nodes {
 		if st := n.Stats(); st.RNR != 0 || st.Failures != 0 || st.Copies != 0 {

@@ -136,6 +136,26 @@ func check(t testing.TB, b []byte, size int, seed byte) {
 	}
 }
 
+// exchange sends a message of this size to and fro and checks its bytes.
+func exchange(t testing.TB, a, b *be.Socket, size int, seed byte) {
+	t.Helper()
+	ctx := limit(t)
+	for _, way := range [][2]*be.Socket{{a, b}, {b, a}} {
+		from, to := way[0], way[1]
+		m := alloc(t, from.Node(), size, seed)
+		if err := from.Send(ctx, m); err != nil {
+			t.Fatalf("send %d bytes: %v", size, err)
+		}
+		from.Node().Free(m)
+		got, err := to.Recv(ctx)
+		if err != nil {
+			t.Fatalf("receive %d bytes: %v", size, err)
+		}
+		check(t, got, size, seed)
+		to.Node().Free(got)
+	}
+}
+
 // eventually waits until a condition holds that only needs others to go on.
 func eventually(t testing.TB, what string, f func() bool) {
 	t.Helper()

@@ -21,6 +21,8 @@ type memory struct {
 	gid       verbs.GID // that lines say they go by
 }
 
+func newMemory() *memory { return &memory{listeners: map[string]*memoryListener{}} }
+
 type memoryAddr string
 
 func (memoryAddr) Network() string  { return "memory" }
@@ -110,7 +112,7 @@ func (l *memoryListener) Close() error {
 // take the GID that the line goes by.
 func TestBootstrapOfAnotherKind(t *testing.T) {
 	ctx := limit(t)
-	m := &memory{listeners: map[string]*memoryListener{}}
+	m := newMemory()
 	p := &pair{fabric: sim.NewFabric(simDefaults)}
 	for i := range p.nodes {
 		p.devs[i], p.nodes[i] = newNode(t, p.fabric, string(rune('a'+i)), be.Config{Bootstrap: m})
@@ -124,22 +126,7 @@ func TestBootstrapOfAnotherKind(t *testing.T) {
 	}
 	for i, gid := range []string{`"gid":"::ffff:`, `"gid":"fe80::`} {
 		server, client := p.connect(t, "x")
-		for _, s := range []struct {
-			from, to *be.Socket
-			n, peer  *be.Node
-		}{{client, server, p.nodes[1], p.nodes[0]}, {server, client, p.nodes[0], p.nodes[1]}} {
-			b := alloc(t, s.n, 100000, 3)
-			if err := s.from.Send(ctx, b); err != nil {
-				t.Fatal(err)
-			}
-			s.n.Free(b)
-			got, err := s.to.Recv(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			check(t, got, 100000, 3)
-			s.peer.Free(got)
-		}
+		exchange(t, client, server, 100000, 3)
 		lines := m.lines[len(m.lines)-2:]
 		if len(m.lines) != 2*(i+1) || !lines[0].heard(gid) {
 			t.Errorf("%d lines, hello %s", len(m.lines), lines[0].said)

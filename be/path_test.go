@@ -50,22 +50,7 @@ func meet(t *testing.T, from, to *be.Node, sizes ...int) error {
 		t.Fatal(err)
 	}
 	for i, size := range sizes {
-		for _, way := range []struct {
-			from, to *be.Socket
-			sn, rn   *be.Node
-		}{{client, server, from, to}, {server, client, to, from}} {
-			b := alloc(t, way.sn, size, byte(i))
-			if err := way.from.Send(ctx, b); err != nil {
-				t.Fatalf("send %d bytes: %v", size, err)
-			}
-			way.sn.Free(b)
-			got, err := way.to.Recv(ctx)
-			if err != nil {
-				t.Fatalf("receive %d bytes: %v", size, err)
-			}
-			check(t, got, size, byte(i))
-			way.rn.Free(got)
-		}
+		exchange(t, client, server, size, byte(i))
 	}
 	client.Close()
 	server.Close()

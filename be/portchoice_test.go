@@ -1,7 +1,6 @@
 package be_test
 
 import (
-	"context"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/be"
@@ -14,6 +13,11 @@ import (
 func TestBestPort(t *testing.T) {
 	for port, works := range map[int]bool{0: true, 2: true, 1: false} {
 		fabric := sim.NewFabric(sim.Config{})
+		t.Cleanup(func() {
+			if err := fabric.Close(); err != nil {
+				t.Error(err)
+			}
+		})
 		var nodes [2]*be.Node
 		for i := range nodes {
 			down := sim.Port{PortAttr: verbs.PortAttr{State: verbs.PortDown}}
@@ -21,29 +25,10 @@ func TestBestPort(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx, err := dev.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer ctx.Close()
-			if nodes[i], err = be.NewNode(ctx, be.Config{Port: port}); err != nil {
-				t.Fatal(err)
-			}
+			nodes[i] = nodeOn(t, dev, be.Config{Port: port})
 		}
-		l, err := nodes[1].Listen("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := nodes[0].Dial(context.Background(), l.Addr().String(), "x"); (err == nil) != works {
+		if err := meet(t, nodes[0], nodes[1], 1000); (err == nil) != works {
 			t.Errorf("port %d: %v", port, err)
-		}
-		for _, n := range nodes {
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
-		}
-		if err := fabric.Close(); err != nil {
-			t.Error(err)
 		}
 	}
 }

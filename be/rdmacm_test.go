@@ -74,22 +74,7 @@ func TestDeviceRDMACM(t *testing.T) {
 	}
 	for i, size := range []int{0, 1, 4096, 8193, 65537, 1<<20 + 1} {
 		server, client := p.connect(t, "sizes")
-		for _, way := range []struct {
-			from, to     *be.Socket
-			sendN, recvN *be.Node
-		}{{client, server, p.nodes[1], p.nodes[0]}, {server, client, p.nodes[0], p.nodes[1]}} {
-			b := alloc(t, way.sendN, size, byte(i))
-			if err := way.from.Send(ctx, b); err != nil {
-				t.Fatalf("send %d bytes: %v", size, err)
-			}
-			way.sendN.Free(b)
-			got, err := way.to.Recv(ctx)
-			if err != nil {
-				t.Fatalf("receive %d bytes: %v", size, err)
-			}
-			check(t, got, size, byte(i))
-			way.recvN.Free(got)
-		}
+		exchange(t, client, server, size, byte(i))
 	}
 	if st := p.nodes[1].Stats(); st.Engines != 1 || st.RNR != 0 || st.Failures != 0 {
 		t.Errorf("%d engines, stats %+v", st.Engines, st.Stats)

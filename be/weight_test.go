@@ -21,17 +21,7 @@ func TestSetWeight(t *testing.T) {
 		if err := client.SetWeight(w); err != nil {
 			t.Fatal(err)
 		}
-		b := alloc(t, p.nodes[1], 200_000, byte(w))
-		if err := client.Send(limit(t), b); err != nil {
-			t.Fatal(err)
-		}
-		p.nodes[1].Free(b)
-		m, err := server.Recv(limit(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(t, m, 200_000, byte(w))
-		p.nodes[0].Free(m)
+		exchange(t, client, server, 200_000, byte(w))
 	}
 	if st := p.nodes[1].Stats(); st.Signaled == 0 || st.Signaled > st.Requests || st.Posted == 0 || st.Visits == 0 {
 		t.Errorf("%d of %d requests signaled, %d receives posted, %d visits", st.Signaled, st.Requests, st.Posted, st.Visits)

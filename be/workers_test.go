@@ -91,7 +91,8 @@ func TestWorkers(t *testing.T) {
 // TestWorkersLoseTheirPeer: the sockets of every worker end, and new ones come up on
 // all workers.
 func TestWorkersLoseTheirPeer(t *testing.T) {
-	p := newPair(t, be.Config{Workers: 3})
+	m := newMemory() // whose address nobody else can take meanwhile
+	p := newPair(t, be.Config{Workers: 3, Bootstrap: m})
 	var sockets []*be.Socket
 	for range 6 {
 		_, c := p.connect(t, "first")
@@ -106,10 +107,10 @@ func TestWorkersLoseTheirPeer(t *testing.T) {
 			t.Errorf("socket %d: %v", i, err)
 		}
 	}
-	_, again := newNode(t, p.fabric, "sim2", be.Config{Workers: 2})
+	_, again := newNode(t, p.fabric, "sim2", be.Config{Workers: 2, Bootstrap: m})
 	l, err := again.Listen(addr)
 	if err != nil {
-		t.Skipf("the port was taken meanwhile: %v", err)
+		t.Fatal(err)
 	}
 	p.nodes[0], p.listener = again, l
 	for range 6 {
