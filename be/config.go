@@ -73,9 +73,9 @@ type Config struct {
 	EagerBytes    int // messages up to here are sent whole; the smaller value of both sides counts
 	FragmentBytes int // bytes a WRITE; the smaller value of both sides counts
 	WindowBytes   int // of fragments posted and not completed, of one engine; at least one fragment
-	// NodeWindowBytes is the same of all engines together (each worker has its part of it): a node with many peers then
-	// has no more than this on its way through its own port, and engines take turns.
-	// 0: no bound.
+	// NodeWindowBytes is the same of all engines together (each worker has its part of
+	// it): a node with many peers then has no more than this on its way through its own
+	// port, and engines take turns. 0: no bound.
 	NodeWindowBytes int
 	// WindowTarget makes the window adaptive: between one fragment and WindowBytes, so
 	// that a request waits behind others in ports and switches for about this long. A

@@ -55,7 +55,7 @@ func (id *incarnation) UnmarshalText(b []byte) error {
 
 // refusal says in a hello why the sender does not go on.
 type refusal struct {
-	Code string `json:"code"` // "version", "exists", "busy", "path", "gid_type", "closing"
+	Code string `json:"code"` // "version", "self", "lane", "exists", "setup", "path", "gid_type"
 	Text string `json:"text"`
 }
 

@@ -30,8 +30,8 @@ type Listener struct {
 	sockets chan *Socket
 }
 
-// Listen starts to take peers at an address of Config.Bootstrap, as "127.0.0.1:0". Clients that
-// misbehave are dropped; the listener goes on.
+// Listen starts to take peers at an address of Config.Bootstrap, as "127.0.0.1:0".
+// Clients that misbehave are dropped; the listener goes on.
 func (n *Node) Listen(addr string) (*Listener, error) {
 	t, err := n.cfg.Bootstrap.Listen(addr)
 	if err != nil {

@@ -340,7 +340,7 @@ type Stats struct {
 	Memory     bemalloc.Stats
 }
 
-// Add adds an engine's counts.
+// add adds an engine's counts.
 func (s *Stats) add(e *core.Engine) {
 	st := e.Stats()
 	s.Stats.Add(&st)

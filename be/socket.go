@@ -10,8 +10,9 @@ import (
 	"github.com/byteexpress/byteexpress/mr"
 )
 
-// Socket is one logical connection to a peer. Messages arrive whole, once, and
-// in the order of sending (see SocketOptions for one without that order). Its methods may be called from any goroutine.
+// Socket is one logical connection to a peer. Messages arrive whole, once, and in
+// the order of sending (see SocketOptions for one without that order). Its methods may
+// be called from any goroutine.
 type Socket struct {
 	conn    *conn
 	core    *core.Socket // set once, before opened is closed

@@ -10,7 +10,9 @@
 //   - Prepare after the queue pair reached INIT (posts the receives), Start when
 //     the peer is ready too;
 //   - Complete for each completion of the queue pair;
-//   - Open, Send, Cancel, CloseSocket, Taken for what the application wants;
+//   - Open, Send, Gather, Publish, Put, Cancel, CloseSocket, Taken for what the
+//     application wants; Goodbye to leave;
+//   - Retry when memory came back;
 //   - Flush after any of these: it schedules and posts with one doorbell;
 //   - Tick when the time given by Deadline has come.
 //
