@@ -31,15 +31,15 @@ func newBenchQueue(tb testing.TB) *benchQueue {
 		tb.Fatal(err)
 	}
 	rec := mapped(tb, 4096, 0)
-	q := &queuePair{num: 0x123, caps: s.caps}
+	q := &queuePair{QP: kdev.QP{Given: s.caps}}
 	e := &q.ends
 	e.num, e.id = 0x123, 5
 	e.sq, e.rq = newBook(mapped(tb, bookBytes(s.sendBlocks), 0), 0, s.sendBlocks), newBook(mapped(tb, bookBytes(s.recvSlots), 0), 0, s.recvSlots)
 	q.sq = sendQueue{
 		sendRing: sendRing{b: mapped(tb, s.sendBlocks*blockSize, 0).Bytes(), mask: uint32(s.sendBlocks - 1), qpn: 0x123}, book: e.sq,
-		reg: newRegister(&uarPage{m: mapped(tb, 4096, 0)}, 0x800, 256), record: rec.Uint32(4), caps: q.caps, max: qp.MaxMessage,
+		reg: newRegister(&uarPage{m: mapped(tb, 4096, 0)}, 0x800, 256), record: rec.Uint32(4), caps: q.Given, max: qp.MaxMessage,
 	}
-	q.state.Store(uint32(qp.RTS))
+	q.Moved(qp.Reset, qp.RTS)
 	ctx := &devContext{Context: &kdev.Context{}}
 	ctx.ends.Store(&map[uint32]*ends{5: e})
 	c := &completionQueue{ctx: ctx, find: ctx.find, ring: newCQRing(mapped(tb, slots*cqeSize, 0).Bytes(), cqeSize, true, rec.Uint32(64))}

@@ -66,11 +66,7 @@ func queryDevice(k *uverbs.Context, l *limits) (verbs.DeviceAttr, error) {
 // AllocPD makes a protection domain.
 func (c *devContext) AllocPD() (verbs.PD, error) {
 	var pdn [allocPDRespSize]byte // not used, but the driver wants to write it
-	d, err := c.NewPD(&uverbs.UHW{Out: pdn[:]})
-	if err != nil {
-		return nil, err
-	}
-	return &domain{d, c}, nil
+	return kdev.NewDomain(c.Context, &uverbs.UHW{Out: pdn[:]}, c.newQP, c.newSRQ)
 }
 
 // find gives the queue pair that a completion names, nil if there is none.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -18,23 +17,18 @@ import (
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// completionQueue is a completion queue with a completion channel of its own.
-// Events of the channel can only be its, so destroying it needs no wait for them.
+// completionQueue is a completion queue.
 type completionQueue struct {
-	ctx      *devContext
-	h        uverbs.CQHandle
-	user     uint64
-	ch       *uverbs.CompChannel
-	m        *mmio.Mapping
-	record   record
-	overflow atomic.Bool // the NIC dropped a completion
-	events   atomic.Uint32
-	find     func(uint32) *ends
+	kdev.CQ
+	ctx    *devContext
+	m      *mmio.Mapping
+	record record
+	events atomic.Uint32
+	find   func(uint32) *ends
 
-	mu     sync.Mutex // Close and forgetting a queue pair may come while the owner polls
-	closed bool
-	ring   cqRing
-	armer  armer
+	// Under Mu: a queue pair may be forgotten while the owner polls.
+	ring  cqRing
+	armer armer
 }
 
 // CreateCQ makes a completion queue.
@@ -55,20 +49,14 @@ func (c *devContext) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
 		q.release()
 		return nil, c.Fail(op, "", err, "the process may be out of memory or mappings (vm.max_map_count)")
 	}
-	if q.ch, err = c.K.CreateCompChannel(); err != nil {
-		q.release()
-		return nil, err
-	}
 	var page *uarPage
 	if c.uars.dynamic {
 		page = c.uars.cq
 	}
-	q.user = c.EnterCQ(q)
 	var resp [createCQRespSize]byte
-	q.h, _, err = c.K.CreateCQ(&uverbs.CQConfig{Entries: slots - 1, Vector: cfg.Vector, Channel: q.ch, UserHandle: q.user},
+	err = q.Create(c.Context, q, uverbs.CQConfig{Entries: slots - 1, Vector: cfg.Vector},
 		&uverbs.UHW{In: cqRequest(mr.Addr(q.m.Bytes()), q.record.addr(), c.settings.entry(), page), Out: resp[:]})
 	if err != nil {
-		c.Leave(q.user, 0)
 		q.release()
 		return nil, err
 	}
@@ -90,9 +78,6 @@ func (q *completionQueue) allocate(slots int, m **mmio.Mapping, ring *cqRing) (e
 // release gives back what is not the kernel's.
 func (q *completionQueue) release() error {
 	q.ctx.records.give(q.record)
-	if q.ch != nil {
-		q.ch.Close()
-	}
 	if q.m != nil {
 		return q.m.Close()
 	}
@@ -108,9 +93,9 @@ func (q *completionQueue) Capacity() int { return int(q.ring.mask) }
 func (q *completionQueue) Resize(entries int) error {
 	const op = "resize completion queue"
 	c := q.ctx
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
+	q.Mu.Lock()
+	defer q.Mu.Unlock()
+	if q.Gone {
 		return c.Fail(op, "", cq.ErrClosed, "")
 	}
 	what := fmt.Sprintf("to %d entries", entries)
@@ -131,7 +116,7 @@ func (q *completionQueue) Resize(entries int) error {
 	if err := q.allocate(slots, &m, &ring); err != nil {
 		return c.Fail(op, what, err, "the process may be out of memory or mappings (vm.max_map_count)")
 	}
-	if _, err := c.K.ResizeCQ(q.h, slots-1, &uverbs.UHW{In: resizeRequest(mr.Addr(m.Bytes()), c.settings.entry())}); err != nil {
+	if _, err := c.K.ResizeCQ(q.Handle, slots-1, &uverbs.UHW{In: resizeRequest(mr.Addr(m.Bytes()), c.settings.entry())}); err != nil {
 		m.Close()
 		return err
 	}
@@ -139,7 +124,7 @@ func (q *completionQueue) Resize(entries int) error {
 	q.m = m // the NIC writes there from now on, whatever follows
 	if !q.ring.moveTo(&ring) {
 		q.ring = ring
-		q.overflow.Store(true)
+		q.Overflowed()
 		old.Close()
 		return c.Fail(op, what, errors.New("the old ring has no entry that tells of it, or more entries than the new one holds"), "close the queue and make another")
 	}
@@ -148,36 +133,31 @@ func (q *completionQueue) Resize(entries int) error {
 
 // Poll moves completions into dst.
 func (q *completionQueue) Poll(dst []cq.Completion) (n int, err error) {
-	q.mu.Lock()
-	if q.closed {
+	q.Mu.Lock()
+	if q.Gone {
 		err = cq.ErrClosed
 	} else if n = q.ring.poll(dst, q.find); n > 0 {
 		q.ctx.Polled(dst[:n])
 	} else {
 		err = q.failure()
 	}
-	q.mu.Unlock()
+	q.Mu.Unlock()
 	return n, err
 }
 
 // failure says why nothing more comes, if so.
 func (q *completionQueue) failure() error {
-	switch {
-	case q.ring.broken:
+	if q.ring.broken {
 		return errCompressed
-	case q.overflow.Load():
-		return cq.ErrOverflow
-	case q.ctx.Lost():
-		return verbs.ErrDeviceLost
 	}
-	return nil
+	return q.Failure()
 }
 
 // Arm asks for one event at the next completion.
 func (q *completionQueue) Arm(solicitedOnly bool) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
+	q.Mu.Lock()
+	defer q.Mu.Unlock()
+	if q.Gone {
 		return cq.ErrClosed
 	}
 	q.armer.sn = q.events.Load()
@@ -187,53 +167,21 @@ func (q *completionQueue) Arm(solicitedOnly bool) error {
 
 // Wait blocks for the event of the last Arm, a Wake, or the end of ctx.
 func (q *completionQueue) Wait(ctx context.Context) error {
-	_, woken, err := q.ch.Wait(ctx)
-	if errors.Is(err, verbs.ErrClosed) {
-		return cq.ErrClosed
-	}
+	woken, err := q.Await(ctx)
 	if err == nil && !woken {
 		q.events.Add(1)
 	}
 	return err
 }
 
-// Wake makes Wait return.
-func (q *completionQueue) Wake() { q.ch.Wake() }
-
-// Overflowed is told that a completion was dropped.
-func (q *completionQueue) Overflowed() { q.overflow.Store(true) }
-
-// Context is the context that the queue is of.
-func (q *completionQueue) Context() *kdev.Context { return q.ctx.Context }
-
 // forget drops the completions of a queue pair that was destroyed or reset.
 func (q *completionQueue) forget(e *ends) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.closed {
+	q.Mu.Lock()
+	defer q.Mu.Unlock()
+	if !q.Gone {
 		q.ring.forget(e)
 	}
 }
 
-// Closed reports whether the queue was closed.
-func (q *completionQueue) Closed() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.closed
-}
-
 // Close destroys the queue; EBUSY while a queue pair uses it.
-func (q *completionQueue) Close() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return cq.ErrClosed
-	}
-	n, err := q.ctx.K.DestroyCQ(q.h)
-	if err := q.ctx.Destroyed(err); err != nil {
-		return err
-	}
-	q.closed = true
-	q.ctx.Leave(q.user, n.Async)
-	return q.release()
-}
+func (q *completionQueue) Close() error { return q.Destroy(q.release) }

@@ -19,7 +19,7 @@ func FuzzPostAfter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, steps []byte) {
 		q := newBenchQueue(t)
-		q.q.caps.Windows, q.q.sq.caps.Windows = true, true
+		q.q.Given.Windows, q.q.sq.caps.Windows = true, true
 		s := newShared(t, 8)
 		other := &ends{num: 9, id: 6, sq: newBook(mapped(t, bookBytes(4), 0), 0, 4), rq: q.q.ends.rq, shared: s}
 		q.c.find = func(id uint32) *ends {

@@ -23,9 +23,5 @@ func newContext(k *uverbs.Context, info verbs.DeviceInfo) (*devContext, error) {
 
 // AllocPD makes a protection domain.
 func (c *devContext) AllocPD() (verbs.PD, error) {
-	d, err := c.NewPD(nil)
-	if err != nil {
-		return nil, err
-	}
-	return &domain{d, c}, nil
+	return kdev.NewDomain(c.Context, nil, c.newQP, c.newSRQ)
 }

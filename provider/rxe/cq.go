@@ -3,11 +3,6 @@
 package rxe
 
 import (
-	"context"
-	"errors"
-	"sync"
-	"sync/atomic"
-
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mmio"
 	"github.com/byteexpress/byteexpress/provider/internal/kdev"
@@ -15,18 +10,13 @@ import (
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// completionQueue is a completion queue with a completion channel of its own.
-// Events of the channel can only be its, so destroying it needs no wait for them.
+// completionQueue is a completion queue.
 type completionQueue struct {
+	kdev.CQ
 	ctx      *devContext
-	h        uverbs.CQHandle
-	user     uint64
-	ch       *uverbs.CompChannel
 	notifier *uverbs.Notifier
-	overflow atomic.Bool // the kernel dropped a completion
 
-	mu       sync.Mutex // Close may come while the owner polls
-	closed   bool
+	// Under Mu.
 	q        *queue
 	consumer mmio.Index // ours
 }
@@ -36,21 +26,14 @@ func (c *devContext) CreateCQ(cfg verbs.CQConfig) (cq.CQ, error) {
 	if err := c.Limits.CheckCQ(cfg); err != nil {
 		return nil, c.Fail("create completion queue", "", err, "")
 	}
-	ch, err := c.K.CreateCompChannel()
-	if err != nil {
-		return nil, err
-	}
-	q := &completionQueue{ctx: c, ch: ch}
-	q.user = c.EnterCQ(q)
+	q := &completionQueue{ctx: c}
 	var resp [createCQRespSize]byte
-	q.h, _, err = c.K.CreateCQ(&uverbs.CQConfig{Entries: cfg.Entries, Vector: cfg.Vector, Channel: ch, UserHandle: q.user}, &uverbs.UHW{Out: resp[:]})
+	err := q.Create(c.Context, q, uverbs.CQConfig{Entries: cfg.Entries, Vector: cfg.Vector}, &uverbs.UHW{Out: resp[:]})
 	if err != nil {
-		c.Leave(q.user, 0)
-		ch.Close()
 		return nil, err
 	}
 	if q.q, err = c.mapQueue("map completion queue", createCQRespMI.In(resp[:]), minCQElem); err == nil {
-		q.notifier, err = c.K.NewNotifier(q.h)
+		q.notifier, err = c.K.NewNotifier(q.Handle)
 	}
 	if err != nil {
 		q.Close()
@@ -81,21 +64,21 @@ func (q *completionQueue) Capacity() int { return q.q.mask.Capacity() }
 func (q *completionQueue) Resize(entries int) error {
 	const op = "resize completion queue"
 	c := q.ctx
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
+	q.Mu.Lock()
+	defer q.Mu.Unlock()
+	if q.Gone {
 		return c.Fail(op, "", cq.ErrClosed, "")
 	}
 	if err := c.Limits.CheckCQ(verbs.CQConfig{Entries: entries}); err != nil {
 		return c.Fail(op, "", err, "")
 	}
 	var resp [resizeCQRespSize]byte
-	if _, err := c.K.ResizeCQ(q.h, entries, &uverbs.UHW{Out: resp[:]}); err != nil {
+	if _, err := c.K.ResizeCQ(q.Handle, entries, &uverbs.UHW{Out: resp[:]}); err != nil {
 		return err
 	}
 	n, err := c.mapQueue("map resized completion queue", resizeCQRespMI.In(resp[:]), minCQElem)
 	if err != nil {
-		q.overflow.Store(true)
+		q.Overflowed()
 		return err
 	}
 	old := q.q
@@ -105,9 +88,9 @@ func (q *completionQueue) Resize(entries int) error {
 
 // Poll moves completions into dst.
 func (q *completionQueue) Poll(dst []cq.Completion) (int, error) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
+	q.Mu.Lock()
+	defer q.Mu.Unlock()
+	if q.Gone {
 		return 0, cq.ErrClosed
 	}
 	n := 0
@@ -122,66 +105,25 @@ func (q *completionQueue) Poll(dst []cq.Completion) (int, error) {
 		q.ctx.Polled(dst[:n])
 		return n, nil
 	}
-	switch {
-	case q.overflow.Load():
-		return 0, cq.ErrOverflow
-	case q.ctx.Lost():
-		return 0, verbs.ErrDeviceLost
-	}
-	return 0, nil
+	return 0, q.Failure()
 }
 
 // Arm asks for one event at the next completion.
 func (q *completionQueue) Arm(solicitedOnly bool) error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
+	q.Mu.Lock()
+	defer q.Mu.Unlock()
+	if q.Gone {
 		return cq.ErrClosed
 	}
 	return q.notifier.Arm(solicitedOnly)
 }
 
-// Wait blocks for the event of the last Arm, a Wake, or the end of ctx.
-func (q *completionQueue) Wait(ctx context.Context) error {
-	_, _, err := q.ch.Wait(ctx)
-	if errors.Is(err, verbs.ErrClosed) {
-		return cq.ErrClosed
-	}
-	return err
-}
-
-// Wake makes Wait return.
-func (q *completionQueue) Wake() { q.ch.Wake() }
-
-// Overflowed is told that a completion was dropped.
-func (q *completionQueue) Overflowed() { q.overflow.Store(true) }
-
-// Context is the context that the queue is of.
-func (q *completionQueue) Context() *kdev.Context { return q.ctx.Context }
-
-// Closed reports whether the queue was closed.
-func (q *completionQueue) Closed() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.closed
-}
-
 // Close destroys the queue; EBUSY while a queue pair uses it.
 func (q *completionQueue) Close() error {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return cq.ErrClosed
-	}
-	n, err := q.ctx.K.DestroyCQ(q.h)
-	if err := q.ctx.Destroyed(err); err != nil {
-		return err
-	}
-	q.closed = true
-	q.ctx.Leave(q.user, n.Async)
-	if q.notifier != nil {
-		q.notifier.Close()
-	}
-	q.ch.Close()
-	return q.q.close()
+	return q.Destroy(func() error {
+		if q.notifier != nil {
+			q.notifier.Close()
+		}
+		return q.q.close()
+	})
 }

@@ -70,7 +70,7 @@ func TestFlushOfReceivePostedUnaware(t *testing.T) {
 	testdev.LostErrors.Skip(t, testdev.Name(t))
 	p := rig.Connect(t, kdevtest.Config{})
 	q := p.B.QP.(*queuePair)
-	must(t, q.pd.ctx.K.ModifyQP(q.h, &qp.Attr{State: qp.Err}, qp.MaskState)) // behind its back
+	must(t, q.ctx.K.ModifyQP(q.Handle, &qp.Attr{State: qp.Err}, qp.MaskState)) // behind its back
 	if q.State() != qp.RTS {
 		t.Fatal("software knows")
 	}

@@ -202,7 +202,7 @@ func TestBadQueueHeaders(t *testing.T) {
 }
 
 // stand makes a context, domain, queue and queue pair on the fake, closed at the end.
-func stand(t *testing.T, k *fakeKernel) (*devContext, *completionQueue, *queuePair) {
+func stand(t *testing.T, k *fakeKernel) (*devContext, verbs.PD, *completionQueue, *queuePair) {
 	t.Helper()
 	ctx, err := k.device().Open()
 	must(t, err)
@@ -216,12 +216,12 @@ func stand(t *testing.T, k *fakeKernel) (*devContext, *completionQueue, *queuePa
 	p, err := pd.CreateQP(verbs.QPConfig{SendCQ: q, RecvCQ: q, Caps: fakeCaps})
 	must(t, err)
 	closeLater(t, p)
-	return ctx.(*devContext), q.(*completionQueue), p.(*queuePair)
+	return ctx.(*devContext), pd, q.(*completionQueue), p.(*queuePair)
 }
 
 // The capacities are the rings', not what the kernel's answer says.
 func TestCapacities(t *testing.T) {
-	_, q, p := stand(t, newFake(t))
+	_, _, q, p := stand(t, newFake(t))
 	want := qp.Caps{SendWR: fakeMask, RecvWR: fakeMask, SendSGE: 2, RecvSGE: 2, Inline: 64}
 	if p.Caps() != want || q.Capacity() != fakeMask {
 		t.Errorf("capacities %+v and %d, want %+v and %d", p.Caps(), q.Capacity(), want, fakeMask)
@@ -231,7 +231,7 @@ func TestCapacities(t *testing.T) {
 // An error completion moves the queue pair to ERR and makes the kernel look again.
 func TestErrorCompletion(t *testing.T) {
 	k := newFake(t)
-	_, q, p := stand(t, k)
+	_, _, q, p := stand(t, k)
 	must(t, (&qp.Path{MTU: qp.MTU1024}).Connect(p))
 	var again int
 	k.fail = func(_ int, c *uverbs.Call) syscall.Errno {
@@ -269,7 +269,7 @@ func TestFailureWhileMoved(t *testing.T) {
 		{qp.Attr{State: qp.Reset}, qp.MaskState, qp.Reset},
 	} {
 		k := newFake(t)
-		_, _, p := stand(t, k)
+		_, _, _, p := stand(t, k)
 		must(t, (&qp.Path{MTU: qp.MTU1024}).Connect(p))
 		told, moves := make(chan struct{}), 0
 		k.fail = func(_ int, c *uverbs.Call) syscall.Errno {
@@ -294,7 +294,7 @@ func TestFailureWhileMoved(t *testing.T) {
 
 func TestAsyncEvents(t *testing.T) {
 	k := newFake(t)
-	ctx, q, p := stand(t, k)
+	ctx, _, q, p := stand(t, k)
 	must(t, (&qp.Path{MTU: qp.MTU1024}).Connect(p))
 	next := func() verbs.Event {
 		t.Helper()
@@ -306,11 +306,11 @@ func TestAsyncEvents(t *testing.T) {
 	if e := next(); e != (verbs.Event{Type: verbs.EventPortError, Port: 1}) {
 		t.Errorf("event %+v", e)
 	}
-	k.event(p.user, verbs.EventQPAccessError)
+	k.event(p.User, verbs.EventQPAccessError)
 	if e := next(); e.QP != 17 || p.State() != qp.Err {
 		t.Errorf("event %+v, state %v", e, p.State())
 	}
-	k.event(q.user, verbs.EventCQError)
+	k.event(q.User, verbs.EventCQError)
 	if e := next(); e.CQ != q {
 		t.Errorf("event %+v", e)
 	}
@@ -332,12 +332,12 @@ func TestAsyncEvents(t *testing.T) {
 // Destroying waits until every event that the kernel handed out was processed.
 func TestEventsReported(t *testing.T) {
 	k := newFake(t)
-	_, _, p := stand(t, k)
+	_, _, _, p := stand(t, k)
 	k.reported = 2
-	k.event(p.user, verbs.EventQPAccessError)
+	k.event(p.User, verbs.EventQPAccessError)
 	done := make(chan error, 1)
 	go func() { done <- p.Close() }()
-	for !p.closed.Load() { // destroyed in the kernel
+	for !p.Closed() { // destroyed in the kernel
 		select {
 		case err := <-done:
 			t.Fatalf("closed with an event outstanding: %v", err)
@@ -349,7 +349,7 @@ func TestEventsReported(t *testing.T) {
 		t.Fatalf("closed with an event outstanding: %v", err)
 	default:
 	}
-	k.event(p.user, verbs.EventCommEstablished)
+	k.event(p.User, verbs.EventCommEstablished)
 	must(t, <-done)
 }
 
@@ -357,7 +357,7 @@ func TestEventsReported(t *testing.T) {
 func TestDeviceLost(t *testing.T) {
 	noLeaks(t)
 	k := newFake(t)
-	ctx, q, p := stand(t, k)
+	ctx, pd, q, p := stand(t, k)
 	must(t, (&qp.Path{MTU: qp.MTU1024}).Connect(p))
 	waited := make(chan error, 1)
 	go func() { waited <- q.Wait(context.Background()) }()
@@ -382,15 +382,15 @@ func TestDeviceLost(t *testing.T) {
 	if p.State() != qp.Err {
 		t.Errorf("state %v", p.State())
 	}
-	for _, c := range []interface{ Close() error }{p, q, p.pd, ctx} {
+	for _, c := range []interface{ Close() error }{p, q, pd, ctx} {
 		must(t, c.Close())
 	}
 }
 
 func TestForeignQueues(t *testing.T) {
-	_, q, _ := stand(t, newFake(t))
-	_, _, p := stand(t, newFake(t))
-	if _, err := p.pd.CreateQP(verbs.QPConfig{SendCQ: q, RecvCQ: q, Caps: fakeCaps}); err == nil {
+	_, _, q, _ := stand(t, newFake(t))
+	_, pd, _, _ := stand(t, newFake(t))
+	if _, err := pd.CreateQP(verbs.QPConfig{SendCQ: q, RecvCQ: q, Caps: fakeCaps}); err == nil {
 		t.Error("a queue of another context was taken")
 	}
 }

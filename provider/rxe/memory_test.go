@@ -21,19 +21,19 @@ import (
 func TestMemoryOfLostDevice(t *testing.T) {
 	noLeaks(t)
 	k := newFake(t)
-	_, q, p := stand(t, k)
-	mem, err := verbs.MemoryOf(p.pd)
+	_, pd, q, p := stand(t, k)
+	mem, err := verbs.MemoryOf(pd)
 	must(t, err)
 	region, err := mem.RegisterDMABuf(verbs.DMABuf{Length: 4096, Addr: 4096}, 0)
 	must(t, err)
 	w, err := mem.AllocWindow()
 	must(t, err)
-	p.pd.ctx.Bind(w.RKey, p.num)
+	p.ctx.Bind(w.RKey, p.Num())
 	k.mu.Lock()
 	k.fail = func(int, *uverbs.Call) syscall.Errno { return unix.EIO }
 	k.mu.Unlock()
 	k.events[0].Close()
-	for !p.pd.ctx.Lost() {
+	for !p.ctx.Lost() {
 		must(t, q.Wait(t.Context()))
 	}
 	_, err1 := mem.AllocWindow()
@@ -47,18 +47,18 @@ func TestMemoryOfLostDevice(t *testing.T) {
 	}
 	must(t, p.Close()) // though the window may be bound: nobody waits for it any more
 	must(t, mem.FreeWindow(w))
-	must(t, p.pd.Deregister(region))
+	must(t, pd.Deregister(region))
 }
 
 // The kernel may give the key of a window that is being freed to one of another
 // domain, before we have forgotten the first.
 func TestWindowKeyUsedAgain(t *testing.T) {
 	k := newFake(t)
-	ctx, _, p := stand(t, k)
+	ctx, domain, _, _ := stand(t, k)
 	ctx.BindsWindows = true
 	pd, err := ctx.AllocPD()
 	must(t, err)
-	mem, err := verbs.MemoryOf(p.pd)
+	mem, err := verbs.MemoryOf(domain)
 	must(t, err)
 	other, err := verbs.MemoryOf(pd)
 	must(t, err)
@@ -87,8 +87,8 @@ func TestWindowKeyUsedAgain(t *testing.T) {
 // kernel would wait for it. Once the window is free, or bound by another, it is.
 func TestCloseBeforeWindow(t *testing.T) {
 	k := newFake(t)
-	_, q, p := stand(t, k)
-	mem, err := verbs.MemoryOf(p.pd)
+	_, pd, q, p := stand(t, k)
+	mem, err := verbs.MemoryOf(pd)
 	must(t, err)
 	w, err := mem.AllocWindow()
 	must(t, err)
@@ -97,7 +97,7 @@ func TestCloseBeforeWindow(t *testing.T) {
 	if n, err := p.PostSend([]qp.SendWR{bind}); n != 0 || err != qp.ErrOpcode {
 		t.Errorf("bound on a device without windows: %d, %v", n, err)
 	}
-	p.caps.Windows = true
+	p.Given.Windows = true
 	if n, err := p.PostSend([]qp.SendWR{bind}); n != 1 || err != nil {
 		t.Fatalf("bind: %d, %v", n, err)
 	}
@@ -108,9 +108,9 @@ func TestCloseBeforeWindow(t *testing.T) {
 	if n, err := p.PostSend([]qp.SendWR{{Opcode: qp.Send}}); n != 1 || err != nil {
 		t.Errorf("the queue pair is not as before: %d, %v", n, err)
 	}
-	other, err := p.pd.CreateQP(verbs.QPConfig{SendCQ: q, RecvCQ: q, Caps: fakeCaps})
+	other, err := pd.CreateQP(verbs.QPConfig{SendCQ: q, RecvCQ: q, Caps: fakeCaps})
 	must(t, err)
-	p.pd.ctx.Bind(w.RKey.Next(), other.Num())
+	p.ctx.Bind(w.RKey.Next(), other.Num())
 	must(t, p.Close())
 	if err := other.Close(); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("the other one closed with a window bound: %v", err)
@@ -124,13 +124,13 @@ func TestCloseBeforeWindow(t *testing.T) {
 // queue pair, nor from another queue pair.
 func TestInvalidateOnce(t *testing.T) {
 	k := newFake(t)
-	_, q, p := stand(t, k)
-	mem, err := verbs.MemoryOf(p.pd)
+	_, pd, q, p := stand(t, k)
+	mem, err := verbs.MemoryOf(pd)
 	must(t, err)
 	w, err := mem.AllocWindow()
 	must(t, err)
 	must(t, (&qp.Path{MTU: qp.MTU1024}).Connect(p))
-	p.caps.Windows = true
+	p.Given.Windows = true
 	key := w.RKey
 	bind := func() {
 		t.Helper()
@@ -154,16 +154,16 @@ func TestInvalidateOnce(t *testing.T) {
 	invalidate(qp.ErrBind)
 	bind()
 	var buf [1]cq.Completion
-	k.complete(cq.Completion{QPNum: p.num, Opcode: cq.Recv, Flags: cq.HasInvalidate, Imm: uint32(key)})
+	k.complete(cq.Completion{QPNum: p.Num(), Opcode: cq.Recv, Flags: cq.HasInvalidate, Imm: uint32(key)})
 	if n, err := q.Poll(buf[:]); n != 1 || err != nil || buf[0].Flags != cq.HasInvalidate || mr.RKey(buf[0].Imm) != key {
 		t.Fatalf("completion %+v, %v", buf, err)
 	}
 	invalidate(qp.ErrBind)
 	bind()
-	if p.pd.ctx.Invalidate(key, p.num+1) {
+	if p.ctx.Invalidate(key, p.Num()+1) {
 		t.Error("another queue pair's window was invalidated")
 	}
-	k.complete(cq.Completion{QPNum: p.num, Status: cq.MWBindError})
+	k.complete(cq.Completion{QPNum: p.Num(), Status: cq.MWBindError})
 	if n, err := q.Poll(buf[:]); n != 1 || err != nil {
 		t.Fatalf("%d completions, %v", n, err)
 	}

@@ -33,10 +33,10 @@ func shared(t *testing.T, pd verbs.PD, q cq.CQ) (*sharedQueue, *queuePair) {
 // waits until every event that the kernel handed out was processed.
 func TestSRQEvents(t *testing.T) {
 	k := newFake(t)
-	ctx, q, own := stand(t, k)
-	s, p := shared(t, own.pd, q)
+	ctx, pd, q, _ := stand(t, k)
+	s, p := shared(t, pd, q)
 	for _, typ := range []verbs.EventType{verbs.EventSRQLimit, verbs.EventSRQError} {
-		k.event(s.user, typ)
+		k.event(s.User, typ)
 		if e, err := ctx.NextEvent(context.Background()); err != nil || e != (verbs.Event{Type: typ, SRQ: s}) {
 			t.Errorf("event %+v, %v", e, err)
 		}
@@ -47,7 +47,7 @@ func TestSRQEvents(t *testing.T) {
 	k.mu.Unlock()
 	done := make(chan error, 1)
 	go func() { done <- s.Close() }()
-	for !s.closed.Load() { // destroyed in the kernel
+	for !s.Closed() { // destroyed in the kernel
 		select {
 		case err := <-done:
 			t.Fatalf("closed with an event outstanding: %v", err)
@@ -60,7 +60,7 @@ func TestSRQEvents(t *testing.T) {
 	if err := s.Close(); !errors.Is(err, qp.ErrClosed) {
 		t.Errorf("second close while the first waits: %v", err)
 	}
-	k.event(s.user, verbs.EventSRQLimit)
+	k.event(s.User, verbs.EventSRQLimit)
 	must(t, <-done)
 	k.mu.Lock()
 	k.reported = 0
@@ -71,8 +71,8 @@ func TestSRQEvents(t *testing.T) {
 func TestSRQDeviceLost(t *testing.T) {
 	noLeaks(t)
 	k := newFake(t)
-	ctx, q, own := stand(t, k)
-	s, p := shared(t, own.pd, q)
+	ctx, pd, q, own := stand(t, k)
+	s, p := shared(t, pd, q)
 	k.mu.Lock()
 	k.fail = func(int, *uverbs.Call) syscall.Errno { return unix.EIO }
 	k.mu.Unlock()
@@ -89,7 +89,7 @@ func TestSRQDeviceLost(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	for _, c := range []interface{ Close() error }{p, s, own, q, own.pd, ctx} {
+	for _, c := range []interface{ Close() error }{p, s, own, q, pd, ctx} {
 		must(t, c.Close())
 	}
 }
@@ -98,7 +98,7 @@ func TestSRQDeviceLost(t *testing.T) {
 // ring that nobody can read.
 func TestResizedQueueNotMapped(t *testing.T) {
 	k := newFake(t)
-	_, q, _ := stand(t, k)
+	_, _, q, _ := stand(t, k)
 	must(t, q.Resize(8))
 	maps := mmio.Live()
 	k.bad = "cq"
@@ -122,7 +122,7 @@ func TestResizedQueueNotMapped(t *testing.T) {
 // A refused resize leaves the queue as it was.
 func TestResizeRefused(t *testing.T) {
 	k := newFake(t)
-	_, q, _ := stand(t, k)
+	_, _, q, _ := stand(t, k)
 	k.complete(cq.Completion{ID: 1, QPNum: 17})
 	k.mu.Lock()
 	k.fail = func(_ int, c *uverbs.Call) syscall.Errno {

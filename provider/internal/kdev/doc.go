@@ -3,6 +3,7 @@
 // the table of user handles by which they name their objects, the lost device, the
 // protection domain with its regions, and the order of closing.
 //
-// A provider embeds [Context] and [PD] and adds the making of its queues. Its queue
-// pairs and completion queues answer to [QueuePair] and [CompletionQueue].
+// A provider embeds [Context], and [QP], [CQ] and [SRQ] in its queues, which have the
+// requests to the kernel and the order of destroying, and adds the queues' memory,
+// posting and polling. Its domains are of [NewDomain].
 package kdev

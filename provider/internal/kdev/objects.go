@@ -3,8 +3,6 @@
 package kdev
 
 import (
-	"sync/atomic"
-
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
@@ -52,15 +50,7 @@ type object struct {
 	events uint32 // processed
 }
 
-// EnterQP reserves a user handle for a new queue pair. Leave gives it back.
-func (c *Context) EnterQP(q QueuePair) uint64 { return c.enter(&object{qp: q}) }
-
-// EnterCQ reserves a user handle for a new completion queue. Leave gives it back.
-func (c *Context) EnterCQ(q CompletionQueue) uint64 { return c.enter(&object{cq: q}) }
-
-// EnterSRQ reserves a user handle for a new shared receive queue. Leave gives it back.
-func (c *Context) EnterSRQ(q SharedQueue) uint64 { return c.enter(&object{srq: q}) }
-
+// enter reserves a user handle for a new object. Leave gives it back.
 func (c *Context) enter(o *object) uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,16 +80,6 @@ func (c *Context) Leave(handle uint64, reported uint32) {
 	if o.qp != nil && c.qps[o.qp.Num()] == o.qp {
 		delete(c.qps, o.qp.Num())
 	}
-}
-
-// Moved notes that the kernel took a queue pair from one state to another. If it was
-// told meanwhile that the queue pair failed, the state stays ERR; RESET ends that.
-func Moved(state *atomic.Uint32, from, to qp.State) {
-	if to == qp.Reset {
-		state.Store(uint32(to))
-		return
-	}
-	state.CompareAndSwap(uint32(from), uint32(to))
 }
 
 // Polled tells the queue pairs of those completions that are errors, and notes

@@ -3,18 +3,14 @@
 package kdev
 
 import (
-	"fmt"
 	"sync"
-	"syscall"
 
-	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mr"
-	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/uverbs"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// PD is a protection domain. A provider embeds it and adds CreateQP.
+// PD is a protection domain, but for the making of queues: [Domain].
 type PD struct {
 	ctx *Context
 	h   uverbs.PDHandle
@@ -24,9 +20,9 @@ type PD struct {
 	closed  bool
 }
 
-// NewPD makes a protection domain. uhw is the driver's own part of the request; it
+// newPD makes a protection domain. uhw is the driver's own part of the request; it
 // may be nil.
-func (c *Context) NewPD(uhw *uverbs.UHW) (*PD, error) {
+func (c *Context) newPD(uhw *uverbs.UHW) (*PD, error) {
 	h, err := c.K.AllocPD(uhw)
 	if err != nil {
 		return nil, err
@@ -39,9 +35,6 @@ func (c *Context) NewPD(uhw *uverbs.UHW) (*PD, error) {
 
 // notHere is the remedy for a region that is not of the domain.
 const notHere = "it is not, or no longer, registered in this domain"
-
-// Handle is the kernel's name of the domain.
-func (d *PD) Handle() uverbs.PDHandle { return d.h }
 
 // Register registers memory from mmap.
 func (d *PD) Register(buf []byte, access mr.Access) (mr.Region, error) {
@@ -76,44 +69,6 @@ func (d *PD) Deregister(r mr.Region) error {
 	}
 	delete(d.regions, h)
 	return nil
-}
-
-// Queues checks what is asked of a new queue pair in the domain and gives its
-// completion queues as what they are, if they are of the domain's context.
-func Queues[CQ CompletionQueue](d *PD, cfg verbs.QPConfig) (send, recv CQ, err error) {
-	const op = "create queue pair"
-	if err := d.ctx.Limits.CheckQP(cfg); err != nil {
-		return send, recv, d.ctx.Fail(op, "", err, "")
-	}
-	send, ok1 := cfg.SendCQ.(CQ)
-	recv, ok2 := cfg.RecvCQ.(CQ)
-	if !ok1 || !ok2 || send.Context() != d.ctx || recv.Context() != d.ctx {
-		return send, recv, d.ctx.Fail(op, "", fmt.Errorf("%w: a completion queue is of another context", verbs.ErrLimit), "use queues of this context")
-	}
-	if send.Closed() || recv.Closed() {
-		return send, recv, d.ctx.Fail(op, "", cq.ErrClosed, "")
-	}
-	return send, recv, nil
-}
-
-// Shared gives the shared receive queue of a new queue pair as what it is, the zero
-// value if there is none asked for. It must be of the same domain.
-func Shared[SRQ interface {
-	comparable
-	SharedQueue
-}](d *PD, cfg verbs.QPConfig) (srq SRQ, err error) {
-	if cfg.SRQ == nil {
-		return srq, nil
-	}
-	srq, ok := cfg.SRQ.(SRQ)
-	if !ok || srq.Domain() != d {
-		err = fmt.Errorf("%w: the shared receive queue belongs to another protection domain", syscall.EINVAL)
-		return srq, d.ctx.Fail("create queue pair", "", err, "use one of this domain")
-	}
-	if srq.Closed() {
-		return srq, d.ctx.Fail("create queue pair", "", qp.ErrClosed, "")
-	}
-	return srq, nil
 }
 
 // Close gives the domain back; EBUSY while regions, queue pairs or shared receive
