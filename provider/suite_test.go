@@ -3,7 +3,6 @@
 package provider_test
 
 import (
-	"reflect"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/provider"
@@ -22,13 +21,5 @@ func TestSimulatedIsLikeKernel(t *testing.T) {
 		},
 		Refused: func(*testing.T, *kdevtest.Pair) {}, // it has the limits that it tells
 	}
-	tests := 0
-	for m := reflect.ValueOf(&rig); tests < m.NumMethod(); tests++ { // all of its methods that take a *testing.T
-		if run, ok := m.Method(tests).Interface().(func(*testing.T)); ok {
-			t.Run(m.Type().Method(tests).Name, run)
-		}
-	}
-	if tests < 40 {
-		t.Errorf("only %d methods: where are the tests?", tests)
-	}
+	kdevtest.Run(t, &rig)
 }

@@ -14,9 +14,9 @@ import (
 type Result struct {
 	Name     string
 	Problems []string // why it is not good; empty when it is
-	Passed   []string // tests, without their subtests
-	Skipped  []Skip   // tests, without their subtests
-	OnDevice int      // passed tests that used the RDMA device
+	Passed   []string // tests and subtests
+	Skipped  []Skip   // tests and subtests
+	OnDevice int      // passed tests without subtests, and subtests, that used the RDMA device
 	Verbs    []Shown  // what its tests showed
 	Took     time.Duration
 	Output   []string // what its processes wrote, each line after its role

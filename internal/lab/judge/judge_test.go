@@ -96,8 +96,8 @@ func TestGoodRun(t *testing.T) {
 		}
 	}
 	results, _ := j.Finish()
-	if r := results[0]; len(r.Passed) != 2 || r.OnDevice != 1 || r.Took != 10*time.Millisecond {
-		t.Errorf("suite: passed %q, %d on the device, took %v; want 2, 1, 10ms", r.Passed, r.OnDevice, r.Took)
+	if r := results[0]; len(r.Passed) != 3 || r.OnDevice != 1 || r.Took != 10*time.Millisecond {
+		t.Errorf("suite: passed %q, %d on the device, took %v; want 3, 1, 10ms", r.Passed, r.OnDevice, r.Took)
 	}
 }
 
@@ -186,9 +186,10 @@ func TestBadRuns(t *testing.T) {
 		{"a suite without exit", edit(kind(plan.Exit, "uverbs", "test"), drop), "uverbs: test: no exit status"},
 		{"output missing", edit(text("I served 1"), drop), `pair: server: output lacks "served 1"`},
 
-		{"no test", edit(text("testdev"), drop), "no test passed that uses the device (2 passed"},
+		{"no test", edit(text("testdev"), drop), "no test passed that uses the device (3 passed"},
 		{"no test at all", slices.DeleteFunc(goodRun(), text("---")), "no test passed that uses the device (0 passed"},
 		{"only subtest passed", edit(text("--- PASS: TestOpen"), say("\x16    --- PASS: TestOpen/x (0.00s)")), "no test passed that uses the device"},
+		{"all subtests skipped", edit(text("--- PASS: TestOpen"), say("\x16--- PASS: TestOpen (0.01s)", "\x16    --- SKIP: TestOpen/x (0.00s)")), "no test passed that uses the device"},
 		{"no last word", edit(text("\x16PASS"), drop), "did not end with PASS"},
 		{"last word of a test", edit(text("\x16PASS"), say("PASS")), "did not end with PASS"},
 		{"fail after pass", edit(text("\x16PASS"), say("\x16PASS", "\x16FAIL")), "did not end with PASS"},
@@ -222,17 +223,17 @@ func TestOtherRun(t *testing.T) {
 // A skip for another reason is counted and shown, not a failure.
 func TestOtherSkip(t *testing.T) {
 	j := New(twoItems())
-	for _, l := range lines(edit(text("--- PASS: TestTable ("), say(
-		"\x16=== NAME  TestTable", "    x_test.go:1: no atomics on this device", "\x16--- SKIP: TestTable (0.00s)"))) {
+	for _, l := range lines(edit(text("--- PASS: TestTable/one"), say(
+		"\x16=== NAME  TestTable/one", "    x_test.go:1: no atomics on this device", "\x16    --- SKIP: TestTable/one (0.00s)"))) {
 		j.Line(l)
 	}
 	results, problems := j.Finish()
 	if len(problems)+len(results[0].Problems) > 0 {
 		t.Errorf("problems %q %q", problems, results[0].Problems)
 	}
-	want := []Skip{{"TestTable", []string{"    x_test.go:1: no atomics on this device"}}}
-	if d := cmp.Diff(want, results[0].Skipped); d != "" {
-		t.Errorf("skipped (-want +got):\n%s", d)
+	want := []Skip{{"TestTable/one", []string{"    x_test.go:1: no atomics on this device"}}}
+	if d := cmp.Diff(want, results[0].Skipped); d != "" || !slices.Contains(results[0].Passed, "TestTable") {
+		t.Errorf("skipped (-want +got):\n%s\npassed %q", d, results[0].Passed)
 	}
 }
 

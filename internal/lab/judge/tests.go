@@ -29,8 +29,8 @@ type tests struct {
 	shown    []Shown
 	passed   []string
 	failed   []string
-	skipped  []string // with subtests
-	pass     bool     // the binary's last word
+	skipped  []string
+	pass     bool // the binary's last word
 }
 
 func (t *tests) line(text string) {
@@ -70,9 +70,7 @@ func (t *tests) line(text string) {
 		case "SKIP":
 			t.skipped = append(t.skipped, m[3])
 		case "PASS":
-			if top(m[3]) == m[3] {
-				t.passed = append(t.passed, m[3])
-			}
+			t.passed = append(t.passed, m[3])
 		}
 	}
 }
@@ -109,8 +107,10 @@ func top(name string) string {
 
 func (t *tests) finish(r *Result, needsDevice bool) {
 	r.Passed, r.Verbs = t.passed, t.shown
+	ended := slices.Concat(t.passed, t.skipped)
 	for _, name := range t.passed {
-		if t.onDevice[name] {
+		parent := slices.ContainsFunc(ended, func(n string) bool { return strings.HasPrefix(n, name+"/") })
+		if t.onDevice[top(name)] && !parent && slices.Contains(t.passed, top(name)) {
 			r.OnDevice++
 		}
 	}
@@ -118,9 +118,7 @@ func (t *tests) finish(r *Result, needsDevice bool) {
 		r.Problems = append(r.Problems, "test failed: "+name)
 	}
 	for _, name := range t.skipped {
-		if top(name) == name {
-			r.Skipped = append(r.Skipped, Skip{name, t.logs[name]})
-		}
+		r.Skipped = append(r.Skipped, Skip{name, t.logs[name]})
 		if slices.ContainsFunc(t.logs[name], func(l string) bool { return strings.Contains(l, testdev.Env) }) {
 			r.Problems = append(r.Problems, fmt.Sprintf("test %s was skipped for want of %s", name, testdev.Env))
 		}

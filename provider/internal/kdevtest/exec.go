@@ -39,7 +39,7 @@ func (r *Rig) Exec(t *testing.T) {
 		for j := range p.A.Mem {
 			p.A.Mem[j] = byte(i*31 + j)
 		}
-		cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$")
+		cmd := exec.Command("/proc/self/exe", "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
 		cmd.Env = append(os.Environ(), childEnv+"=1")
 		cmd.ExtraFiles = []*os.File{given}
 		var out bytes.Buffer

@@ -11,7 +11,7 @@ import (
 )
 
 // Rig is a device to test, and in what it may differ from others. Each test is a
-// method, which a provider calls from a test of the same name.
+// method; [Run] runs them all.
 type Rig struct {
 	// Device gives the device for one test, or skips the test.
 	Device func(testing.TB) verbs.Device
