@@ -78,10 +78,7 @@ func (q *completionQueue) allocate(slots int, m **mmio.Mapping, ring *cqRing) (e
 // release gives back what is not the kernel's.
 func (q *completionQueue) release() error {
 	q.ctx.records.give(q.record)
-	if q.m != nil {
-		return q.m.Close()
-	}
-	return nil
+	return unmap(q.m)
 }
 
 // Capacity is how many completions the queue can hold.

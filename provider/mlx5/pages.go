@@ -26,3 +26,17 @@ func queueMemory(length int, p Pages) (*mmio.Mapping, error) {
 	}
 	return mmio.Queue(length, false)
 }
+
+// unmap gives memory back that the NIC no longer uses; nil is none. It tells the first
+// error.
+func unmap(all ...*mmio.Mapping) (err error) {
+	for _, m := range all {
+		if m == nil {
+			continue
+		}
+		if e := m.Close(); err == nil {
+			err = e
+		}
+	}
+	return err
+}

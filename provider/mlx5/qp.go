@@ -129,7 +129,7 @@ func (q *queuePair) open(s *sizes, reg *register, sigAll bool) {
 }
 
 // release gives back what is not the kernel's.
-func (q *queuePair) release() (err error) {
+func (q *queuePair) release() error {
 	c := q.ctx
 	c.leaveEnds(&q.ends)
 	for _, k := range q.cqs {
@@ -137,14 +137,7 @@ func (q *queuePair) release() (err error) {
 	}
 	c.uars.give(q.reg)
 	c.records.give(q.record)
-	for _, m := range []*mmio.Mapping{q.rings, q.books} {
-		if m != nil {
-			if e := m.Close(); err == nil {
-				err = e
-			}
-		}
-	}
-	return err
+	return unmap(q.rings, q.books)
 }
 
 // PostSend posts requests with one doorbell. In ERR the NIC flushes them.

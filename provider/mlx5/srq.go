@@ -62,16 +62,9 @@ func (s *sharedQueue) allocate(slots int, shift uint, caps qp.SRQCaps) (err erro
 }
 
 // release gives back what is not the kernel's.
-func (s *sharedQueue) release() (err error) {
+func (s *sharedQueue) release() error {
 	s.ctx.records.give(s.rec)
-	for _, m := range []*mmio.Mapping{s.m, s.ids} {
-		if m != nil {
-			if e := m.Close(); err == nil {
-				err = e
-			}
-		}
-	}
-	return err
+	return unmap(s.m, s.ids)
 }
 
 // PostRecv posts receives.
