@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-
-	"github.com/byteexpress/byteexpress/mr"
 )
 
 // allocator is what a benchmark drives: the pool, or a heap per goroutine.
@@ -118,11 +116,3 @@ func BenchmarkMR(b *testing.B) {
 		})
 	}
 }
-
-// noop is a device that registers for free.
-type noop struct{}
-
-func (noop) Register(buf []byte, _ mr.Access) (mr.Region, error) {
-	return mr.Region{Addr: mr.Addr(buf), Length: uint64(len(buf))}, nil
-}
-func (noop) Deregister(mr.Region) error { return nil }

@@ -4,7 +4,7 @@ import "math/bits"
 
 // Size classes: steps of 64 bytes to 512, four to 1 KiB, then eight per doubling to
 // 32 KiB. An object is at most 27 % larger than asked for, above 1 KiB at most
-// 16 % (or 63 bytes).
+// 18 % (or 63 bytes).
 //
 // Sizes above 512 are odd multiples of 64, as large as the number of objects in
 // their span allows. Objects that start at multiples of a power of two would put

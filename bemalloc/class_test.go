@@ -12,6 +12,9 @@ func TestClasses(t *testing.T) {
 		if c >= linearClasses && c < plainClasses && (float64(ci.size) > 1.27*float64(last+1) || ci.size/objAlign%2 == 0 && ci.size != maxSmall) {
 			t.Errorf("class %d: size %d after %d", c, ci.size, last)
 		}
+		if c < plainClasses && last >= 1<<10 && float64(ci.size) > 1.18*float64(last+1) {
+			t.Errorf("class %d: size %d after %d, more than 18 %%", c, ci.size, last)
+		}
 		if c >= plainClasses && ci.size != 1<<10<<(c-plainClasses) {
 			t.Errorf("class %d: size %d", c, ci.size)
 		}

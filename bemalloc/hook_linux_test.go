@@ -1,11 +1,14 @@
 package bemalloc
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/byteexpress/byteexpress/mr"
 )
 
 // BenchmarkHook compares a pool whose registrar does nothing with one that has none:
@@ -17,7 +20,7 @@ func BenchmarkHook(b *testing.B) {
 	defer runtime.UnlockOSThread()
 	const pairs = 1 << 14
 	for _, size := range []int{1024, 128 << 10} {
-		b.Run(sizeName(size), func(b *testing.B) {
+		b.Run(fmt.Sprintf("size=%d", size), func(b *testing.B) {
 			pools := [2]*Pool{newPool(b, Config{}), newPool(b, Config{Registrar: noop{}})}
 			var heaps [2]*Heap
 			var live [2][64][]byte
@@ -78,13 +81,6 @@ func BenchmarkHook(b *testing.B) {
 	}
 }
 
-func sizeName(n int) string {
-	if n < 1<<17 {
-		return "size=1KiB"
-	}
-	return "size=128KiB"
-}
-
 // threadCPU gives the CPU time of this thread in ns.
 func threadCPU(b *testing.B) int64 {
 	var ts unix.Timespec
@@ -93,3 +89,11 @@ func threadCPU(b *testing.B) int64 {
 	}
 	return ts.Nano()
 }
+
+// noop is a device that registers for free.
+type noop struct{}
+
+func (noop) Register(buf []byte, _ mr.Access) (mr.Region, error) {
+	return mr.Region{Addr: mr.Addr(buf), Length: uint64(len(buf))}, nil
+}
+func (noop) Deregister(mr.Region) error { return nil }

@@ -28,10 +28,11 @@ const (
 // and the line at which the buffer starts. Later units have how far back the run
 // started when they were last marked, which is a hint: what it names is checked.
 //
-// Words are plain memory: a unit's words are written under the run lock before
-// its memory is handed out, and a caller reads only the words of a buffer it
-// owns. A stray or stale slice may read a word while it changes; whatever it
-// reads is checked again under a lock before anything is changed.
+// Words are plain memory: a unit's word is written before its memory is handed out,
+// under the run lock or by the owner of the cache that holds the unit, and a caller
+// reads only the words of a buffer it owns. A stray slice may read a word while it
+// changes, and is told so or not; two frees of one buffer at the same time are the
+// caller's data race (see Pool.Free).
 type unitWord uint32
 
 const (

@@ -83,7 +83,7 @@ func (p *Pool) takeRun(k, align uint32) (uint32, bool) {
 	}
 	b := r.fit.first(k)
 	bl := p.table.block(b)
-	at := uint32(unitsPerBlock)
+	var at uint32
 	if align == 1 && k <= cachedRun {
 		at = shortRun(bl.free, k)
 	} else {
