@@ -85,7 +85,7 @@ func runEach(e *env, o *output, runs []allocRun) error {
 			return err
 		}
 		if want, ok := runs[i].cfg.Checksum(); ok && want != r.Checksum {
-			return exit.Mismatchf("bebench alloc: %s: checksum %d, want %d", runs[i].op(), r.Checksum, want)
+			return exit.Mismatchf("alloc: %s: checksum %d, want %d", runs[i].op(), r.Checksum, want)
 		}
 	}
 	return nil

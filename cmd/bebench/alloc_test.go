@@ -86,6 +86,7 @@ func TestAllocGrowth(t *testing.T) {
 	if r := bebench(context.Background(), "alloc", "growth", "--svg", gone); r.code != exit.Failed || r.out != "" {
 		t.Errorf("a chart that cannot be written: status %d, after %q, want %d at once", r.code, r.out, exit.Failed)
 	}
+	bebench(context.Background(), "alloc", "growth", "--svg", filepath.Dir(svg)).want(t, exit.Usage, "not a regular file")
 	for _, c := range []struct{ args, text string }{
 		{"-w medium", "small or large"}, {"--source stack", "heap or pool"}, {"--live 0", "--live"}, {"--samples 1", "--samples"},
 	} {

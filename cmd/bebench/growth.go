@@ -1,8 +1,6 @@
 package main
 
 import (
-	"os"
-
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
@@ -53,6 +51,8 @@ func (f *growthFlags) check() (allocjob.Workload, error) {
 		return w, exit.Usagef("alloc growth: --live %d: want 1 to %d", f.live, 64<<10)
 	case f.samples < 2 || f.samples > 10_000:
 		return w, exit.Usagef("alloc growth: --samples %d: want 2 to 10000", f.samples)
+	case notReplaceable(f.svg):
+		return w, exit.Usagef("alloc growth: --svg %s: not a regular file: name another", f.svg)
 	case f.svg != "":
 		return w, errors.Wrap(report.CanSave(f.svg), "--svg")
 	}
@@ -83,10 +83,11 @@ func runGrowth(e *env, c *cobra.Command, f *growthFlags) error {
 	err = profiled(f.output.profile, func() error { return allocjob.Growth(cfg) })
 	err = joined([]error{err, pool.Close()})
 	if err == nil && f.svg != "" {
-		err = saveSVG(f.svg, &report.Plot{
+		plot := report.Plot{
 			Title: "registered memory while a live set grows and stays (" + w.Name + ")", X: "thousand operations", Y: "MiB",
 			Lines: []report.Line{registered, live},
-		})
+		}
+		err = errors.Wrap(plot.Save(f.svg), "--svg")
 	}
 	return o.finish(err)
 }
@@ -100,19 +101,6 @@ func growthRow(source string, s allocjob.GrowthSample) report.Row {
 		"live_bytes": s.Live, "in_use_bytes": s.InUse, "registered_bytes": s.Registered, "registrations": s.Registrations,
 	}}
 	return r.Row()
-}
-
-func saveSVG(path string, p *report.Plot) (err error) {
-	w, err := os.Create(path)
-	if err != nil {
-		return errors.Wrap(err, "--svg")
-	}
-	defer func() {
-		if closeErr := w.Close(); err == nil {
-			err = errors.Wrap(closeErr, "--svg")
-		}
-	}()
-	return errors.Wrap(p.SVG(w), "--svg")
 }
 
 // noDevice registers memory with nothing, so that registrations are counted.

@@ -52,8 +52,7 @@ func (o *outputFlags) check() error {
 	if o.json == "-" && o.stream {
 		return exit.Usagef("--json - and --json-stream both write to standard output: leave one of them out, or name a file")
 	}
-	// Results replace the file in one step, which must not happen to a device.
-	if info, err := os.Stat(o.json); err == nil && !info.Mode().IsRegular() {
+	if notReplaceable(o.json) {
 		return exit.Usagef("--json %s: not a regular file: name another, or - for standard output", o.json)
 	}
 	switch o.progress {
@@ -68,6 +67,13 @@ func (o *outputFlags) check() error {
 		return nil
 	}
 	return errors.Wrap(report.CanSave(o.json), "JSON result")
+}
+
+// notReplaceable reports whether something is there that is not a file. Results replace
+// the file in one step, which must not happen to a device.
+func notReplaceable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular()
 }
 
 // limits are thresholds; 0 is none. A miss is exit status 3.

@@ -3,54 +3,26 @@ package report
 import (
 	"encoding/json"
 	"io"
-	"os"
 
 	"github.com/pkg/errors"
 )
 
 // WriteJSON writes a document, indented, with a newline at its end.
-func WriteJSON(w io.Writer, doc any) error {
+func WriteJSON(w io.Writer, doc any) error { return errors.Wrap(encode(w, doc), "JSON result") }
+
+func encode(w io.Writer, doc any) error {
 	enc := json.NewEncoder(w)
 	enc.SetIndent("", "  ")
-	return errors.Wrap(enc.Encode(doc), "JSON result")
+	return enc.Encode(doc)
 }
 
 // Write writes the document as WriteJSON does.
 func (d *Document) Write(w io.Writer) error { return WriteJSON(w, d) }
 
-// partial names the file that is written first, beside the one that is meant.
-func partial(path string) string { return path + ".part" }
-
-// CanSave reports whether a file can be written there, before a measurement is
-// spent on it.
-func CanSave(path string) error {
-	f, err := os.Create(partial(path))
-	if err != nil {
-		return err
-	}
-	_ = f.Close()
-	return os.Remove(f.Name())
-}
-
 // Save writes the document to a file in one step: whoever reads the file at any
 // time finds a valid document.
 func (d *Document) Save(path string) error {
-	tmp := partial(path)
-	f, err := os.Create(tmp)
-	if err != nil {
-		return errors.Wrap(err, "JSON result")
-	}
-	err = d.Write(f)
-	if closeErr := f.Close(); err == nil {
-		err = errors.Wrap(closeErr, "JSON result")
-	}
-	if err == nil {
-		err = errors.Wrap(os.Rename(tmp, path), "JSON result")
-	}
-	if err != nil {
-		_ = os.Remove(tmp)
-	}
-	return err
+	return errors.Wrap(save(path, func(w io.Writer) error { return encode(w, d) }), "JSON result")
 }
 
 // streamed is one line of a stream: a row, or a comparison of two, with what is needed

@@ -29,6 +29,9 @@ const (
 
 var plotColours = []string{"#1f4e9c", "#b8481a", "#2d7d46", "#6b4a9c"}
 
+// Save writes the chart to a file in one step.
+func (p *Plot) Save(path string) error { return save(path, p.SVG) }
+
 // SVG writes the chart. Both axes start at 0.
 func (p *Plot) SVG(w io.Writer) error {
 	var top [2]float64
