@@ -370,22 +370,25 @@ func (s *Socket) late(h *wire.Header) error {
 }
 
 func (e *Engine) onReject(s *Socket, h *wire.Header, reason wire.Reason) error {
+	if e.takeBack(s.offered.bySeq(h.Sequence)) {
+		return nil
+	}
 	m := s.requested.bySeq(h.Sequence)
 	if m == nil {
-		if m = s.offered.bySeq(h.Sequence); m != nil {
-			m.unlink()
-			e.unref(m, true)
-			return nil
-		}
 		return s.late(h)
 	}
+	e.rejected(m, reason)
+	return nil
+}
+
+// rejected ends a message that the peer does not take.
+func (e *Engine) rejected(m *outgoing, reason wire.Reason) {
 	e.stats.Rejected++
 	if m.state == sendOffered {
 		m.state = sendRequested // nobody reads it
 		m.refs--
 	}
 	e.endOutgoing(m, reasonError(ErrRejected, reason, ""))
-	return nil
 }
 
 // onCancel takes a message back that the peer gave up. It is ordered after the

@@ -168,33 +168,37 @@ func (e *Engine) onFin(s *Socket, h *wire.Header, body []byte) error {
 	if transfer != 0 {
 		return protocolError(h.Type, "transfer", uint64(transfer), "0")
 	}
-	if m := s.offered.bySeq(h.Sequence); m != nil { // given up meanwhile
-		m.unlink()
-		e.unref(m, true)
+	if e.takeBack(s.offered.bySeq(h.Sequence)) { // given up meanwhile
 		return nil
 	}
 	m := s.requested.bySeq(h.Sequence)
 	if m == nil || m.state != sendOffered {
 		return protocolError(h.Type, "sequence", uint64(h.Sequence), "that of a message that was offered")
 	}
-	m.unlink()
 	if status != uint32(wire.ReasonNone) {
-		e.stats.Rejected++
-		m.state = sendRequested // nobody reads it
-		m.refs--
-		e.endOutgoing(m, reasonError(ErrRejected, wire.Reason(status), ""))
+		e.rejected(m, wire.Reason(status))
 		return nil
 	}
+	m.unlink()
 	m.state = sendPosted
 	e.stats.Offered++
 	e.unref(m, true)
 	return nil
 }
 
-// releaseOffers takes back what the peer could read: it does so no more.
+// takeBack takes a message of an offered list back, which the peer reads no more;
+// false for nil.
+func (e *Engine) takeBack(m *outgoing) bool {
+	if m == nil {
+		return false
+	}
+	m.unlink()
+	e.unref(m, true)
+	return true
+}
+
+// releaseOffers takes back all that the peer could read.
 func (e *Engine) releaseOffers(s *Socket) {
-	for m := s.offered.head; m != nil; m = s.offered.head {
-		m.unlink()
-		e.unref(m, true)
+	for e.takeBack(s.offered.head) {
 	}
 }

@@ -90,7 +90,6 @@ type transferSlot struct {
 type transfers struct {
 	slots []transferSlot
 	free  int // head of the list of free slots, -1: none
-	live  int
 }
 
 // take gives a free slot to in, and the number that names it to the peer.
@@ -106,7 +105,6 @@ func (t *transfers) take(in *incoming) (transfer uint32, ok bool) {
 	in.slot = t.free
 	t.free = s.nextFree
 	s.in = in
-	t.live++
 	return wire.Transfer(in.slot, s.generation), true
 }
 
@@ -126,7 +124,6 @@ func (t *transfers) release(i int) {
 	s.generation++
 	s.nextFree = t.free
 	t.free = i
-	t.live--
 }
 
 func (e *Engine) newIncoming() *incoming {
