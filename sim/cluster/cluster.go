@@ -16,8 +16,7 @@ type Cluster struct {
 	cfg   Config
 	nodes []*Node
 	psns  des.Stream
-	calls []func() // of At, by number
-	spare []int32
+	calls des.Table[func()] // of At
 
 	stepKind, tickKind, callKind des.Kind
 }
@@ -29,7 +28,7 @@ func New(f *fabric.Fabric, cfg Config) (*Cluster, error) {
 	c := &Cluster{f: f, k: f.Kernel(), cfg: cfg, psns: des.NewStream(f.Seed(), streamPSN, 0, 0)}
 	c.stepKind = c.k.Handle(func(a, _ int32) { c.nodes[a].step() })
 	c.tickKind = c.k.Handle(func(a, b int32) { c.nodes[a].tick(b) })
-	c.callKind = c.k.Handle(func(a, _ int32) { c.call(a) })
+	c.callKind = c.k.Handle(func(a, _ int32) { c.calls.Take(a)() })
 	var bulk []byte
 	if f.SkipsWrites() {
 		bulk = make([]byte, cfg.MaxMessage)
@@ -62,25 +61,7 @@ func (c *Cluster) Now() des.Time { return c.k.Now() }
 func (c *Cluster) Run(until des.Time) error { return c.k.Run(until) }
 
 // At calls f at the given time.
-func (c *Cluster) At(t des.Time, f func()) {
-	var i int32
-	if n := len(c.spare); n > 0 {
-		i = c.spare[n-1]
-		c.spare = c.spare[:n-1]
-		c.calls[i] = f
-	} else {
-		i = int32(len(c.calls))
-		c.calls = append(c.calls, f)
-	}
-	c.k.At(t, c.callKind, i, 0)
-}
-
-func (c *Cluster) call(i int32) {
-	f := c.calls[i]
-	c.calls[i] = nil
-	c.spare = append(c.spare, i)
-	f()
-}
+func (c *Cluster) At(t des.Time, f func()) { c.k.At(t, c.callKind, c.calls.Put(f), 0) }
 
 // Connect makes an engine on each of two nodes and joins them. Node a counts as the
 // one that dialed. An engine that failed before is replaced.

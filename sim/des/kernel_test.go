@@ -153,6 +153,22 @@ func TestNothingAllocated(t *testing.T) {
 	}
 }
 
+// TestTable: numbers are used again, and only those that are free.
+func TestTable(t *testing.T) {
+	var l Table[string]
+	a, b := l.Put("a"), l.Put("b")
+	if got := l.Take(a); got != "a" {
+		t.Errorf("took %q, want a", got)
+	}
+	c, d := l.Put("c"), l.Put("d")
+	if c != a || d == b || d == c {
+		t.Errorf("numbers %d, %d, %d and %d", a, b, c, d)
+	}
+	if got := l.Take(b) + l.Take(c) + l.Take(d); got != "bcd" {
+		t.Errorf("took %q, want bcd", got)
+	}
+}
+
 func TestTimes(t *testing.T) {
 	if Of(3*time.Microsecond) != 3*Microsecond || (3*Microsecond+999).Duration() != 3*time.Microsecond {
 		t.Error("virtual and real time differ")

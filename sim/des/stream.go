@@ -11,7 +11,8 @@ type Stream struct{ state uint64 }
 
 const golden = 0x9e3779b97f4a7c15 // 2^64 / golden ratio, odd: the counter's step
 
-func mix(x uint64) uint64 {
+// Mix is the finalizer of SplitMix64: a hash of 64 bits.
+func Mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
@@ -20,15 +21,15 @@ func mix(x uint64) uint64 {
 // NewStream makes the stream of a purpose of an entity. Kinds and purposes are the
 // caller's numbers.
 func NewStream(seed uint64, kind uint32, id uint64, purpose uint32) Stream {
-	s := mix(seed + golden)
-	s = mix(s + uint64(kind)<<32 + uint64(purpose) + golden)
-	return Stream{mix(s + id + golden)}
+	s := Mix(seed + golden)
+	s = Mix(s + uint64(kind)<<32 + uint64(purpose) + golden)
+	return Stream{Mix(s + id + golden)}
 }
 
 // Uint64 draws 64 bits.
 func (s *Stream) Uint64() uint64 {
 	s.state += golden
-	return mix(s.state)
+	return Mix(s.state)
 }
 
 // N draws a number from 0 to n-1, each as likely; 0 if n is less than 2. (Lemire,

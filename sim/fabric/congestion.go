@@ -30,22 +30,11 @@ func (h *Host) heldUntil(q *nic.QP) des.Time {
 
 // park keeps a queue pair out of its turn for a time.
 func (h *Host) park(q *nic.QP, until des.Time) {
-	var i int32
-	if n := len(h.spare); n > 0 {
-		i = h.spare[n-1]
-		h.spare = h.spare[:n-1]
-		h.parked[i] = q
-	} else {
-		i = int32(len(h.parked))
-		h.parked = append(h.parked, q)
-	}
-	h.f.k.At(until, h.f.unparkKind, int32(h.id), i)
+	h.f.k.At(until, h.f.unparkKind, int32(h.id), h.parked.Put(q))
 }
 
 func (h *Host) unpark(i int32) {
-	h.ready.push(h.parked[i])
-	h.parked[i] = nil
-	h.spare = append(h.spare, i)
+	h.ready.push(h.parked.Take(i))
 	h.port.start()
 }
 

@@ -92,7 +92,7 @@ func (f *Fabric) newFrame() *frame {
 	return fr
 }
 
-// drop gives a frame back to the pool.
+// recycle gives a frame back to the pool.
 func (f *Fabric) recycle(fr *frame) {
 	*fr = frame{next: f.free}
 	f.free = fr

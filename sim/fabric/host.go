@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 
 	"github.com/byteexpress/byteexpress/qp"
-	"github.com/byteexpress/byteexpress/sim"
 	"github.com/byteexpress/byteexpress/sim/des"
 	"github.com/byteexpress/byteexpress/sim/nic"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -34,9 +33,8 @@ type Host struct {
 	bells line     // doorbells on their way to the NIC
 	armed des.Time // when the NIC runs by itself
 
-	parked []*nic.QP // wait for their limit, by the number in their event
-	spare  []int32   // free numbers
-	sent   uint64    // CNPs
+	parked des.Table[*nic.QP] // wait for their limit
+	sent   uint64             // CNPs
 	heard  uint64
 }
 
@@ -44,7 +42,7 @@ func newHost(f *Fabric, id int) *Host {
 	h := &Host{f: f, id: id, armed: des.Never, gid: verbs.GID{10: 0xff, 11: 0xff, 12: 10, 13: byte(id >> 16), 14: byte(id >> 8), 15: byte(id)}}
 	keys := des.NewStream(f.cfg.Seed, streamNIC, uint64(id), 0)
 	h.nic = nic.New(nic.Config{
-		Attr: sim.DefaultAttr(), Segment: true, Rand: rand.New(&keys), Offer: h.offer, SkipWrites: f.cfg.SkipWrites,
+		Attr: f.attr, Segment: true, Rand: rand.New(&keys), Offer: h.offer, SkipWrites: f.cfg.SkipWrites,
 		Ports: []nic.Port{{
 			PortAttr: verbs.PortAttr{State: verbs.PortActive, LinkLayer: verbs.LinkEthernet, MaxMTU: qp.MTU4096, ActiveMTU: f.cfg.NIC.MTU, MaxMessage: qp.MaxMessage, GIDs: 1, PKeys: 1},
 			GIDs:     []nic.GID{{GIDEntry: verbs.GIDEntry{GID: h.gid, Type: verbs.GIDRoCEv2}}},
@@ -75,7 +73,7 @@ func (h *Host) DownlinkQueue() int { return h.port.peer.queue[data].bytes }
 // Route is part of nic.Fabric.
 func (h *Host) Route(_ *nic.NIC, _ verbs.GIDEntry, av *qp.AV) (nic.Route, error) {
 	h.f.flows++
-	fl := &flow{src: h, hash: hash(uint64(h.id)<<32 ^ h.f.flows)}
+	fl := &flow{src: h, hash: des.Mix(uint64(h.id)<<32 ^ h.f.flows)}
 	if g := av.DGID; g[10] == 0xff && g[11] == 0xff && g[12] == 10 {
 		if id := int(g[13])<<16 | int(g[14])<<8 | int(g[15]); id < len(h.f.hosts) {
 			fl.dst = h.f.hosts[id]

@@ -108,7 +108,7 @@ func (p *port) mark(q *fifo) {
 	}
 	if q.bytes <= e.KmaxBytes {
 		share := float64(q.bytes-e.KminBytes) / float64(e.KmaxBytes-e.KminBytes)
-		if !p.random.Chance(float64(e.Pmax * share)) {
+		if !p.random.Chance(float64(e.Pmax * share)) { // rounded here, on machines that fuse operations too
 			return
 		}
 	}

@@ -1,6 +1,10 @@
 package fabric
 
-import "math/bits"
+import (
+	"math/bits"
+
+	"github.com/byteexpress/byteexpress/sim/des"
+)
 
 // Switch forwards frames.
 type Switch struct {
@@ -56,7 +60,7 @@ func (s *Switch) next(fr *frame) *port {
 	case 1:
 		return hops[0]
 	}
-	hi, _ := bits.Mul64(hash(fr.hash^s.salt), uint64(len(hops)))
+	hi, _ := bits.Mul64(des.Mix(fr.hash^s.salt), uint64(len(hops)))
 	return hops[hi]
 }
 
@@ -129,11 +133,4 @@ func (p *port) sendPause(off bool) {
 	}
 	fr.kind, fr.class, fr.size, fr.off = pauseFrame, control, pauseBytes, off
 	p.start()
-}
-
-// hash spreads flows over ways (the finalizer of SplitMix64).
-func hash(x uint64) uint64 {
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
