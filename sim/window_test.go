@@ -86,7 +86,7 @@ func TestWindowOfClosedQueuePair(t *testing.T) {
 		"closed": func(e *end) error { return e.qp.Close() },
 		"reset":  func(e *end) error { return e.qp.Modify(&qp.Attr{State: qp.Reset}, qp.MaskState) },
 	} {
-		a, b, _ := newPair(t, sim.Config{}, options{})
+		_, b, _ := newPair(t, sim.Config{}, options{})
 		mem := must[verbs.Memory](t)(verbs.MemoryOf(b.pd))
 		w := must[mr.Window](t)(mem.AllocWindow())
 		region := must[mr.Region](t)(b.pd.Register(b.buf, allAccess|mr.WindowBind))
@@ -107,7 +107,6 @@ func TestWindowOfClosedQueuePair(t *testing.T) {
 		if name == "closed" {
 			b.qp = newQPOf(t, b, &options{caps: qp.Caps{SendWR: 1, RecvWR: 1}})
 		}
-		_ = a
 	}
 }
 

@@ -165,7 +165,7 @@ func runPush(t testing.TB, sc scene, cfg Config, span des.Time) (r push) {
 // TestPushPauses: when many push to few at once, messages of 20 KB are on the wire
 // before any notification about them comes. With DCQCN alone every step has pauses,
 // and messages that have nothing to do with it wait for them. The send window acts
-// before a message is on the wire: no pause, and the victims are as fast as alone.
+// before a message is on the wire: no pause, and the victims wait little.
 //
 // The buffer is to the traffic of a step what 32 MB are to that of 346 trainers and
 // 124 servers, and the marking thresholds are to it what those of large networks are.
@@ -213,8 +213,8 @@ func TestPushFull(t *testing.T) {
 	}
 }
 
-// BenchmarkPush runs two steps of a cluster, and shows that the cost of an event
-// hardly grows with the number of hosts.
+// BenchmarkPush runs two steps of a cluster, and shows how the cost of an event
+// grows with the number of hosts.
 func BenchmarkPush(b *testing.B) {
 	for _, sc := range []scene{
 		smallScene,

@@ -69,14 +69,13 @@ func pattern(b []byte, number int) {
 // rest runs to the end and holds the cluster to have given everything back.
 func rest(t testing.TB, c *Cluster) {
 	t.Helper()
-	for i, n := range c.nodes {
+	for _, n := range c.nodes {
 		for _, e := range n.engines {
 			if !e.isDown {
 				e.core.Fail(n.now(), core.ErrClosed)
 				n.touch(e)
 			}
 		}
-		_ = i
 	}
 	run(t, c, des.Never)
 	for i, n := range c.nodes {
