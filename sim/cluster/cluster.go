@@ -21,10 +21,12 @@ type Cluster struct {
 	stepKind, tickKind, callKind des.Kind
 }
 
-// New puts a node on every host. Where the fabric leaves WRITEs uncopied, all buffers
+// New puts a node on every host, or names a value of the configuration that cannot be. Where the fabric leaves WRITEs uncopied, all buffers
 // of messages above the eager limit are the same memory.
 func New(f *fabric.Fabric, cfg Config) (*Cluster, error) {
-	cfg.setDefaults()
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
 	c := &Cluster{f: f, k: f.Kernel(), cfg: cfg, psns: des.NewStream(f.Seed(), streamPSN, 0, 0)}
 	c.stepKind = c.k.Handle(func(a, _ int32) { c.nodes[a].step() })
 	c.tickKind = c.k.Handle(func(a, b int32) { c.nodes[a].tick(b) })

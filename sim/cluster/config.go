@@ -2,7 +2,10 @@ package cluster
 
 import (
 	"cmp"
+	"math"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/qp"
@@ -19,7 +22,7 @@ type Config struct {
 	RecvDepth   int    // receives of an engine; 0: 64
 	EagerBytes  int    // messages up to here are sent whole; 0: 8 KiB
 	Fragment    int    // bytes a WRITE; 0: 64 KiB
-	Window      int    // bytes of fragments posted and not completed, of one engine; 0: 256 KiB
+	Window      int    // bytes of fragments posted and not completed, of one engine, at least Fragment; 0: 256 KiB or that
 	NodeWindow  int    // the same of all engines of a node; 0: no bound
 	MaxMessage  int    // bytes; 0: 64 MiB
 	Backlog     int    // messages of a socket that were not taken; 0: 128
@@ -46,20 +49,43 @@ type Config struct {
 	StepDelay des.Time
 }
 
-func (c *Config) setDefaults() {
+// fill takes the defaults and checks the rest. The bounds are those of be.Config.
+func (c *Config) fill() error {
 	for _, f := range []struct {
-		v   *int
-		def int
+		name          string
+		v             *int
+		def, min, max int
 	}{
-		{&c.SendDepth, 32}, {&c.RecvDepth, 64}, {&c.EagerBytes, 8 << 10}, {&c.Fragment, 64 << 10}, {&c.Window, 256 << 10},
-		{&c.MaxMessage, 64 << 20}, {&c.Backlog, 128}, {&c.MaxSockets, 1 << 16}, {&c.QuotaBytes, 1 << 30}, {&c.MemoryBytes, 1 << 30},
+		{"SendDepth", &c.SendDepth, 32, 2, 1 << 15},
+		{"RecvDepth", &c.RecvDepth, 64, 4, 1 << 15},
+		{"EagerBytes", &c.EagerBytes, 8 << 10, 256, 1 << 20},
+		{"Fragment", &c.Fragment, 64 << 10, 256, 1 << 30},
+		{"Window", &c.Window, max(256<<10, c.Fragment), 256, 1 << 40},
+		{"MaxMessage", &c.MaxMessage, 64 << 20, 1, math.MaxInt32},
+		{"Backlog", &c.Backlog, 128, 1, 1 << 20},
+		{"MaxSockets", &c.MaxSockets, 1 << 16, 1, 1 << 24},
+		{"QuotaBytes", &c.QuotaBytes, 1 << 30, 1, math.MaxInt},
+		{"MemoryBytes", &c.MemoryBytes, 1 << 30, 1, math.MaxInt},
 	} {
-		*f.v = cmp.Or(*f.v, f.def)
+		if *f.v = cmp.Or(*f.v, f.def); *f.v < f.min || *f.v > f.max {
+			return errors.Errorf("config: %s is %d, want %d to %d", f.name, *f.v, f.min, f.max)
+		}
 	}
 	c.MTU = cmp.Or(c.MTU, qp.MTU4096)
 	c.Linger = cmp.Or(c.Linger, 2*time.Second)
 	c.DrainTimeout = cmp.Or(c.DrainTimeout, 2*time.Second)
 	c.StepDelay = cmp.Or(c.StepDelay, 500*des.Nanosecond)
+	switch {
+	case c.Window < c.Fragment:
+		return errors.Errorf("config: Window is %d, want at least Fragment, %d", c.Window, c.Fragment)
+	case c.NodeWindow != 0 && c.NodeWindow < c.Fragment:
+		return errors.Errorf("config: NodeWindow is %d, want at least Fragment, %d, or 0", c.NodeWindow, c.Fragment)
+	case c.MTU.Bytes() == 0:
+		return errors.Errorf("config: MTU is %d, want %d to %d", c.MTU, qp.MTU256, qp.MTU4096)
+	case c.StepDelay < 0:
+		return errors.Errorf("config: StepDelay is %d ps, want 0 or more", c.StepDelay)
+	}
+	return nil
 }
 
 // engine is the configuration of engine number i of a node.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/be/core"
@@ -174,5 +175,30 @@ func TestLoss(t *testing.T) {
 		if t.Failed() {
 			return
 		}
+	}
+}
+
+// TestBadConfig: what an engine could not work with is an error.
+func TestBadConfig(t *testing.T) {
+	f, err := fabric.Single(fabric.Config{Seed: 1, SkipWrites: true}, 2, cable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, cfg := range map[string]Config{
+		"SendDepth":  {SendDepth: 1},
+		"RecvDepth":  {RecvDepth: -1},
+		"EagerBytes": {EagerBytes: 100},
+		"Window":     {Window: 1000},
+		"NodeWindow": {NodeWindow: 1000},
+		"MaxMessage": {MaxMessage: -1},
+		"MTU":        {MTU: 9},
+		"StepDelay":  {StepDelay: -1},
+	} {
+		if _, err := New(f, cfg); err == nil || !strings.Contains(err.Error(), name+" is") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := New(f, Config{Fragment: 1 << 20}); err != nil {
+		t.Errorf("fragments above the default window: %v", err)
 	}
 }

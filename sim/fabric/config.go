@@ -3,6 +3,9 @@ package fabric
 import (
 	"cmp"
 	"io"
+	"math"
+
+	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim/des"
@@ -79,4 +82,44 @@ func (c *Config) setDefaults() {
 	n.RxLatency = cmp.Or(n.RxLatency, DefaultRxLatency)
 	n.Quantum = cmp.Or(n.Quantum, DefaultQuantum)
 	n.MTU = cmp.Or(n.MTU, qp.MTU4096)
+}
+
+// check refuses what no network has, and with what a simulation would not end.
+func (c *Config) check() error {
+	s, n, d := &c.Switch, &c.NIC, &c.NIC.DCQCN
+	least := int64(0) // of what must not be 0 with congestion control
+	if d.enabled() {
+		least = 1
+	}
+	for _, f := range []struct {
+		name         string
+		v, low, high int64
+	}{
+		{"Switch.BufferBytes", int64(s.BufferBytes), 1, math.MaxInt64},
+		{"Switch.EgressBytes", int64(s.EgressBytes), 0, math.MaxInt64},
+		{"Switch.Latency", int64(s.Latency), 0, int64(des.Second)},
+		{"Switch.ECN.KminBytes", int64(s.ECN.KminBytes), 0, int64(s.ECN.KmaxBytes)},
+		{"NIC.TxLatency", int64(n.TxLatency), 0, int64(des.Second)},
+		{"NIC.RxLatency", int64(n.RxLatency), 0, int64(des.Second)},
+		{"NIC.Quantum", int64(n.Quantum), 1, math.MaxInt32},
+		{"NIC.MTU", int64(n.MTU), int64(qp.MTU256), int64(qp.MTU4096)},
+		{"NIC.DCQCN.CNPInterval", int64(d.CNPInterval), 0, int64(des.Never / 2)},
+		{"NIC.DCQCN.AlphaTimer", int64(d.AlphaTimer), 0, int64(des.Never / 2)},
+		{"NIC.DCQCN.IncreaseTimer", int64(d.IncreaseTimer), least, int64(des.Never / 2)},
+		{"NIC.DCQCN.IncreaseBytes", d.IncreaseBytes, 0, math.MaxInt64},
+		{"NIC.DCQCN.FastSteps", int64(d.FastSteps), 0, math.MaxInt32},
+		{"NIC.DCQCN.GainShift", int64(d.GainShift), 0, 20},
+		{"NIC.DCQCN.Rai", d.Rai, 0, maxGbps * 1e9},
+		{"NIC.DCQCN.Rhai", d.Rhai, 0, maxGbps * 1e9},
+		{"NIC.DCQCN.Rmin", d.Rmin, least, maxGbps * 1e9},
+		{"NIC.DCQCN.DecreaseGap", int64(d.DecreaseGap), 0, int64(des.Never / 2)},
+	} {
+		if f.v < f.low || f.v > f.high {
+			return errors.Errorf("config: %s is %d, want %d to %d", f.name, f.v, f.low, f.high)
+		}
+	}
+	if p := s.ECN.Pmax; !(p >= 0 && p <= 1) {
+		return errors.Errorf("config: Switch.ECN.Pmax is %v, want 0 to 1", p)
+	}
+	return nil
 }

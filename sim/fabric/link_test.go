@@ -2,6 +2,8 @@ package fabric
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/cq"
@@ -137,6 +139,7 @@ func TestBadLinks(t *testing.T) {
 	}{
 		{"no rate", func() error { _, err := Pair(Config{}, Link{}); return err }},
 		{"negative delay", func() error { _, err := Pair(Config{}, Link{Gbps: 1, Delay: -1}); return err }},
+		{"loss of more than all", func() error { _, err := Pair(Config{}, Link{Gbps: 1, Loss: 1.5}); return err }},
 		{"two links", func() error {
 			f := New(Config{})
 			h, s := f.AddHost(), f.AddSwitch()
@@ -166,6 +169,31 @@ func TestBadLinks(t *testing.T) {
 	} {
 		if err := c.make(); err == nil {
 			t.Errorf("%s: no error", c.what)
+		}
+	}
+}
+
+// TestBadConfig: so is what would not end, or mean nothing.
+func TestBadConfig(t *testing.T) {
+	for name, change := range map[string]func(*Config){
+		"Switch.BufferBytes":      func(c *Config) { c.Switch.BufferBytes = -1 },
+		"Switch.EgressBytes":      func(c *Config) { c.Switch.EgressBytes = -1 },
+		"Switch.ECN.KminBytes":    func(c *Config) { c.Switch.ECN.KminBytes = 300_000 },
+		"Switch.ECN.Pmax":         func(c *Config) { c.Switch.ECN.Pmax = math.NaN() },
+		"NIC.RxLatency":           func(c *Config) { c.NIC.RxLatency = -1 },
+		"NIC.Quantum":             func(c *Config) { c.NIC.Quantum = -1 },
+		"NIC.MTU":                 func(c *Config) { c.NIC.MTU = 6 },
+		"NIC.DCQCN.IncreaseTimer": func(c *Config) { c.NIC.DCQCN.IncreaseTimer = 0 },
+		"NIC.DCQCN.Rmin":          func(c *Config) { c.NIC.DCQCN.Rmin = 0 },
+		"NIC.DCQCN.GainShift":     func(c *Config) { c.NIC.DCQCN.GainShift = -1 },
+	} {
+		c := Config{NIC: NICConfig{DCQCN: DCQCN15()}, Switch: SwitchConfig{ECN: ECN15()}}
+		if _, err := Pair(c, Link{Gbps: 1}); err != nil {
+			t.Fatal(err)
+		}
+		change(&c)
+		if _, err := Pair(c, Link{Gbps: 1}); err == nil || !strings.Contains(err.Error(), name+" is") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

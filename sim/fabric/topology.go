@@ -33,12 +33,17 @@ func (f *Fabric) newPort(l Link, s *Switch, h *Host) *port {
 	return p
 }
 
+// maxGbps is the rate at which a byte takes one picosecond.
+const maxGbps = 8000
+
 func (l *Link) check() error {
 	switch {
-	case l.Gbps < 1 || l.Gbps > 8000:
-		return errors.Errorf("link: %d Gb/s, want 1 to 8000", l.Gbps)
+	case l.Gbps < 1 || l.Gbps > maxGbps:
+		return errors.Errorf("link: %d Gb/s, want 1 to %d", l.Gbps, maxGbps)
 	case l.Delay < 0:
 		return errors.Errorf("link: a delay of %d ps, want 0 or more", l.Delay)
+	case !(l.Loss >= 0 && l.Loss <= 1):
+		return errors.Errorf("link: a loss of %v, want 0 to 1", l.Loss)
 	}
 	return nil
 }
@@ -101,9 +106,12 @@ const hostShift = 3
 const reactionBytes = 4096
 
 // Build finds the ways and shares out the buffers. It is called once, after all
-// links were made. Errors name a host without a link, or a buffer that its headroom
-// does not leave anything of.
+// links were made. Errors name a value of the configuration that cannot be, a host
+// without a link, or a buffer that its headroom does not leave anything of.
 func (f *Fabric) Build() error {
+	if err := f.cfg.check(); err != nil {
+		return err
+	}
 	for _, h := range f.hosts {
 		if h.port == nil {
 			return errors.Errorf("build: host %d has no link", h.id)
