@@ -69,8 +69,8 @@ func (r *Run) Keep(old Run) {
 	}
 }
 
-// Compare gives where this run contradicts an older one, and which verbs only this one
-// has.
+// Compare gives where this run contradicts an older one, as where it tests a verb no more,
+// and which verbs only this one has.
 func (r *Run) Compare(old Run) (contradictions, added []string) {
 	for _, name := range slices.Sorted(maps.Keys(r.Verbs)) {
 		was, ok := old.Verbs[name]
@@ -79,6 +79,11 @@ func (r *Run) Compare(old Run) (contradictions, added []string) {
 			added = append(added, name)
 		case was.Outcome != now:
 			contradictions = append(contradictions, name+": "+string(now)+", recorded as: "+string(was.Outcome))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(old.Verbs)) {
+		if _, ok := r.Verbs[name]; !ok {
+			contradictions = append(contradictions, name+": not tested, recorded as: "+string(old.Verbs[name].Outcome))
 		}
 	}
 	return contradictions, added

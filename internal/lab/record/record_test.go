@@ -46,8 +46,9 @@ func TestMarkdown(t *testing.T) {
 func TestCompare(t *testing.T) {
 	newer, older := two()
 	newer.Add("MR: advise", Works, "")
+	older.Add("QP: read", Works, "")
 	contradictions, added := newer.Compare(older)
-	if d := cmp.Diff([]string{"QP: flush: works, recorded as: kernel fault", "SRQ: resize: works, recorded as: unsupported"}, contradictions); d != "" {
+	if d := cmp.Diff([]string{"QP: flush: works, recorded as: kernel fault", "SRQ: resize: works, recorded as: unsupported", "QP: read: not tested, recorded as: works"}, contradictions); d != "" {
 		t.Error(d)
 	}
 	if d := cmp.Diff([]string{"MR: advise"}, added); d != "" {
