@@ -142,8 +142,8 @@ func TestLimit(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no SIGQUIT on Windows")
 	}
-	got := run(t, 100*time.Millisecond, proc(t, "p", "sleep"))
-	if e := exit(t, got, "p"); e.Status == 0 || !strings.Contains(e.Text, "still running after 100ms") {
+	got := run(t, 2*time.Second, proc(t, "p", "sleep")) // time to begin, on a slow machine
+	if e := exit(t, got, "p"); e.Status == 0 || !strings.Contains(e.Text, "still running after 2s") {
 		t.Errorf("exit %+v, want the limit", e)
 	}
 	if all := strings.Join(output(got), "\n"); !strings.Contains(all, "time.Sleep") {
