@@ -31,7 +31,7 @@ const (
 // Words are plain memory: a unit's word is written before its memory is handed out,
 // under the run lock or by the owner of the cache that holds the unit, and a caller
 // reads only the words of a buffer it owns. A stray slice may read a word while it
-// changes, and is told so or not; two frees of one buffer at the same time are the
+// changes, and gets the old answer or the new; two frees of one buffer at the same time are the
 // caller's data race (see Pool.Free).
 type unitWord uint32
 
