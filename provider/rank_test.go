@@ -78,7 +78,7 @@ func TestRank(t *testing.T) {
 	}
 }
 
-// C03: entries of other containers are listed with the reason, and have no rank.
+// Entries of other containers are listed with the reason, and have no rank.
 func TestRankOfGIDs(t *testing.T) {
 	p := testhost.Port(1)
 	for i := 2; i < 8; i++ {
@@ -108,7 +108,7 @@ func TestRankOfGIDs(t *testing.T) {
 	}
 }
 
-// C06: of four devices that sysfs lists two can be opened; the other two do not stand
+// Of four devices that sysfs lists two can be opened; the other two do not stand
 // in their way. With another version of the ABI none can, and one line says so.
 func TestFourDevicesTwoNodes(t *testing.T) {
 	if !mmio.HasBarriers {

@@ -10,7 +10,7 @@ import (
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// Case C03: GIDs of another container's interface, which the table does not tell apart.
+// GIDs of another container's interface, which the table does not tell apart.
 func TestUsableGID(t *testing.T) {
 	for _, tt := range []struct {
 		desc    string

@@ -12,7 +12,7 @@ import (
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// UnequalMTU is case C01 on the device: both ends at the lower path MTU take messages of
+// UnequalMTU: both ends at the lower path MTU take messages of
 // every size around it, with a PSN that wraps. The control: each end with its own MTU
 // passes what fits in one packet, and fails what does not with an error completion.
 func (r *Rig) UnequalMTU(t *testing.T) {
