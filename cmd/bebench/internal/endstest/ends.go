@@ -52,20 +52,34 @@ func Play(t testing.TB, server, client func(net.Conn) error) (clientErr, serverE
 	return clientErr, <-done
 }
 
-// Control plays a test over a control connection: end runs either end with the device,
-// and what the client measures is collected.
-func Control(t testing.TB, progress func(done, total int64), end func(c *control.Conn, dev verbs.Device, client bool, sink report.Sink) error) (samples []*report.Sample, clientErr, serverErr error) {
+// Run is how a package measures at one end, with parameters P.
+type Run[P any] func(soft, ctx context.Context, c *control.Conn, dev verbs.Device, p *P, client bool, sink report.Sink) error
+
+// Control plays both ends of a test over a control connection, and collects what the
+// client measures. The ends' parameters may differ where a test wants so.
+func Control[P any](t testing.TB, soft context.Context, run Run[P], server, client *P, progress func(done, total int64)) (samples []*report.Sample, clientErr, serverErr error) {
 	t.Helper()
-	play := func(client bool, sink report.Sink) func(net.Conn) error {
+	end := func(p *P, isClient bool, sink report.Sink) func(net.Conn) error {
 		dev := Open(t)
 		return func(nc net.Conn) error {
 			c := control.New(context.Background(), nc, Limit)
 			defer c.Close()
-			return end(c, dev, client, sink)
+			return run(soft, context.Background(), c, dev, p, isClient, sink)
 		}
 	}
-	clientErr, serverErr = Play(t, play(false, report.Sink{}), play(true, report.Sink{Sample: Into(&samples), Progress: progress}))
+	clientErr, serverErr = Play(t, end(server, false, report.Sink{}), end(client, true, report.Sink{Sample: Into(&samples), Progress: progress}))
 	return samples, clientErr, serverErr
+}
+
+// Both plays a test with the same parameters at both ends, which must go well.
+func Both[P any](t testing.TB, run Run[P], p P) []*report.Sample {
+	t.Helper()
+	other := p
+	samples, err, serverErr := Control(t, context.Background(), run, &other, &p, nil)
+	if err != nil || serverErr != nil {
+		t.Errorf("client: %v; server: %v", err, serverErr)
+	}
+	return samples
 }
 
 // Into collects samples.

@@ -15,7 +15,6 @@ import (
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/endstest"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
-	"github.com/byteexpress/byteexpress/verbs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -24,34 +23,11 @@ func defaults() Params {
 	return Params{Sizes: []int{64}, Iters: 200, Sockets: 1, Depth: 8, Verify: true, Seed: 1}
 }
 
-// ends runs a test between two ends in this process, whose parameters may differ
-// where a test wants so.
-func ends(t testing.TB, soft context.Context, server, client *Params, progress func(done, total int64)) (samples []*report.Sample, clientErr, serverErr error) {
-	t.Helper()
-	return endstest.Control(t, progress, func(c *control.Conn, dev verbs.Device, isClient bool, sink report.Sink) error {
-		p := server
-		if isClient {
-			p = client
-		}
-		return Run(soft, context.Background(), c, dev, p, isClient, sink)
-	})
-}
-
-func both(t testing.TB, p Params) []*report.Sample {
-	t.Helper()
-	other := p
-	samples, err, serverErr := ends(t, context.Background(), &other, &p, nil)
-	if err != nil || serverErr != nil {
-		t.Errorf("client: %v; server: %v", err, serverErr)
-	}
-	return samples
-}
-
 func TestSizes(t *testing.T) {
 	for _, latency := range []bool{false, true} {
 		p := defaults()
 		p.Latency, p.Sizes, p.Iters = latency, []int{1, 7, 8, 9, 4096, 300000}, 50
-		samples := both(t, p)
+		samples := endstest.Both(t, Run, p)
 		if len(samples) != len(p.Sizes) {
 			t.Fatalf("%d results, want %d", len(samples), len(p.Sizes))
 		}
@@ -82,7 +58,7 @@ func TestOptions(t *testing.T) {
 		t.Run(tt.desc, func(t *testing.T) {
 			p := defaults()
 			tt.change(&p)
-			if s := both(t, p); len(s) != 1 || s[0].Ops != tt.ops {
+			if s := endstest.Both(t, Run, p); len(s) != 1 || s[0].Ops != tt.ops {
 				t.Errorf("samples: %+v", s)
 			}
 		})
@@ -93,7 +69,7 @@ func TestDuration(t *testing.T) {
 	for _, latency := range []bool{false, true} {
 		p := defaults()
 		p.Latency, p.Duration = latency, 20*time.Millisecond
-		if s := both(t, p); len(s) != 1 || s[0].Ops == 0 || s[0].Stopped {
+		if s := endstest.Both(t, Run, p); len(s) != 1 || s[0].Ops == 0 || s[0].Stopped {
 			t.Errorf("latency=%v: %+v", latency, s)
 		}
 	}
@@ -105,7 +81,7 @@ func TestWrongBytesAreFound(t *testing.T) {
 		server.Latency = latency
 		client := server
 		client.Seed++
-		samples, err, serverErr := ends(t, context.Background(), &server, &client, nil)
+		samples, err, serverErr := endstest.Control(t, context.Background(), Run, &server, &client, nil)
 		if exit.Code(err) != exit.Mismatch || exit.Code(serverErr) != exit.Mismatch {
 			t.Errorf("latency=%v: client: %v; server: %v", latency, err, serverErr)
 		}
@@ -142,7 +118,7 @@ func TestInterruptFlagsPartialResults(t *testing.T) {
 		p.Latency, p.Duration, p.Sizes = latency, time.Hour, []int{64, 128}
 		ctx, cancel := context.WithCancel(context.Background())
 		other := p
-		samples, err, serverErr := ends(t, ctx, &other, &p, func(done, _ int64) {
+		samples, err, serverErr := endstest.Control(t, ctx, Run, &other, &p, func(done, _ int64) {
 			if done > 0 {
 				cancel()
 			}
@@ -176,7 +152,7 @@ func BenchmarkMsg(b *testing.B) {
 			p := defaults()
 			p.Sizes, p.Iters, p.Verify = []int{size}, 2000, false
 			for b.Loop() {
-				s := both(b, p)
+				s := endstest.Both(b, Run, p)
 				b.ReportMetric(float64(s[0].Wall)/float64(s[0].Ops), "ns/msg")
 			}
 		})

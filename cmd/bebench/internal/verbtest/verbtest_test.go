@@ -17,7 +17,6 @@ import (
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/endstest"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
-	"github.com/byteexpress/byteexpress/verbs"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -30,29 +29,6 @@ func defaults() Params {
 	}
 }
 
-// ends runs a test between two ends in this process. The ends' parameters may
-// differ where a test wants so.
-func ends(t testing.TB, ctx context.Context, server, client *Params, progress func(done, total int64)) (samples []*report.Sample, clientErr, serverErr error) {
-	t.Helper()
-	return endstest.Control(t, progress, func(c *control.Conn, dev verbs.Device, isClient bool, sink report.Sink) error {
-		p := server
-		if isClient {
-			p = client
-		}
-		return Run(ctx, context.Background(), c, dev, p, isClient, sink)
-	})
-}
-
-func both(t testing.TB, p Params) []*report.Sample {
-	t.Helper()
-	other := p
-	samples, err, serverErr := ends(t, context.Background(), &other, &p, nil)
-	if err != nil || serverErr != nil {
-		t.Errorf("client: %v; server: %v", err, serverErr)
-	}
-	return samples
-}
-
 func TestEveryOperation(t *testing.T) {
 	for _, op := range Ops() {
 		for _, latency := range []bool{false, true} {
@@ -62,7 +38,7 @@ func TestEveryOperation(t *testing.T) {
 				if op == Atomic {
 					p.Sizes = []int{8}
 				}
-				samples := both(t, p)
+				samples := endstest.Both(t, Run, p)
 				if len(samples) != len(p.Sizes) {
 					t.Fatalf("%d results, want %d", len(samples), len(p.Sizes))
 				}
@@ -118,7 +94,7 @@ func TestOptions(t *testing.T) {
 				if op == Atomic {
 					p.Sizes = []int{8}
 				}
-				samples := both(t, p)
+				samples := endstest.Both(t, Run, p)
 				if len(samples) != 1 || samples[0].Ops != tt.ops {
 					t.Fatalf("%d results, first %+v", len(samples), samples)
 				}
@@ -140,7 +116,7 @@ func TestLatencyOptions(t *testing.T) {
 				p.Op, p.Latency = op, true
 				change(&p)
 				p.Events = p.Events && op != Write
-				both(t, p)
+				endstest.Both(t, Run, p)
 			})
 		}
 	}
@@ -154,7 +130,7 @@ func TestDuration(t *testing.T) {
 			if op == Atomic {
 				p.Sizes = []int{8}
 			}
-			s := both(t, p)
+			s := endstest.Both(t, Run, p)
 			if len(s) != 1 || s[0].Ops == 0 || s[0].Stopped {
 				t.Errorf("%v: %+v", op, s)
 			}
@@ -171,7 +147,7 @@ func TestWrongBytesAreFound(t *testing.T) {
 			server.Op, server.Latency = op, latency
 			client := server
 			client.Seed++
-			samples, err, serverErr := ends(t, context.Background(), &server, &client, nil)
+			samples, err, serverErr := endstest.Control(t, context.Background(), Run, &server, &client, nil)
 			if exit.Code(err) != exit.Mismatch || exit.Code(serverErr) != exit.Mismatch {
 				t.Errorf("%v latency=%v: client: %v; server: %v", op, latency, err, serverErr)
 			}
@@ -188,7 +164,7 @@ func TestInterruptFlagsPartialResults(t *testing.T) {
 		p.Latency, p.Duration, p.Sizes = latency, time.Hour, []int{64, 128}
 		ctx, cancel := context.WithCancel(context.Background())
 		other := p
-		samples, err, serverErr := ends(t, ctx, &other, &p, func(done, _ int64) {
+		samples, err, serverErr := endstest.Control(t, ctx, Run, &other, &p, func(done, _ int64) {
 			if done > 0 {
 				cancel()
 			}
@@ -220,7 +196,7 @@ func TestSetUpErrorsReachBothEnds(t *testing.T) {
 		server := defaults()
 		client := server
 		tt.change(&client)
-		_, err, serverErr := ends(t, context.Background(), &server, &client, nil)
+		_, err, serverErr := endstest.Control(t, context.Background(), Run, &server, &client, nil)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: client: %v; want %q", tt.desc, err, tt.want)
 		}
@@ -321,7 +297,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	run := func() {
 		p := defaults()
 		p.QPs, p.Bidirectional = 3, true
-		both(t, p)
+		endstest.Both(t, Run, p)
 	}
 	run()
 	before := count()
@@ -340,7 +316,7 @@ func BenchmarkPingPong(b *testing.B) {
 			p := defaults()
 			p.Op, p.Latency, p.Iters, p.Verify = op, true, 20000, false
 			for b.Loop() {
-				s := both(b, p)
+				s := endstest.Both(b, Run, p)
 				b.ReportMetric(s[0].Latency.Mean(), "ns/op")
 			}
 		})
