@@ -172,14 +172,29 @@ func (p *player) send(t *testing.T) {
 	p.outgoing++
 }
 
+// next waits for completions and gives those that came.
+func (p *player) next(ctx context.Context, t *testing.T, buf []cq.Completion) []cq.Completion {
+	t.Helper()
+	for armed := false; ; armed = !armed {
+		n, err := p.cq.Poll(buf)
+		must(t, err)
+		switch {
+		case n > 0:
+			return buf[:n]
+		case !armed:
+			must(t, p.cq.Arm(false))
+		default:
+			must(t, p.cq.Wait(ctx))
+		}
+	}
+}
+
 // await waits until a message arrived and all of ours are acknowledged.
 func (p *player) await(ctx context.Context, t *testing.T, arrivals int) {
 	t.Helper()
 	var buf [8]cq.Completion
-	for armed := false; arrivals > 0 || p.outgoing > 0; {
-		n, err := p.cq.Poll(buf[:])
-		must(t, err)
-		for _, c := range buf[:n] {
+	for arrivals > 0 || p.outgoing > 0 {
+		for _, c := range p.next(ctx, t, buf[:]) {
 			must(t, c.Err())
 			switch {
 			case !c.Opcode.IsRecv():
@@ -189,16 +204,6 @@ func (p *player) await(ctx context.Context, t *testing.T, arrivals int) {
 			default:
 				arrivals--
 			}
-		}
-		switch {
-		case n > 0:
-			armed = false
-		case !armed:
-			must(t, p.cq.Arm(false))
-			armed = true
-		default:
-			must(t, p.cq.Wait(ctx))
-			armed = false
 		}
 	}
 }

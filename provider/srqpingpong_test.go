@@ -114,10 +114,8 @@ func (p *srqPlayer) play(ctx context.Context, t *testing.T, server bool) {
 	}
 	var buf [16]cq.Completion
 	sent, arrived, full := 0, 0, 0
-	for armed := false; sent < srqIters || arrived < srqIters; {
-		n, err := p.cq.Poll(buf[:])
-		must(t, err)
-		for _, c := range buf[:n] {
+	for sent < srqIters || arrived < srqIters {
+		for _, c := range p.next(ctx, t, buf[:]) {
 			must(t, c.Err())
 			i, ok := p.byNum[c.QPNum]
 			switch {
@@ -136,16 +134,6 @@ func (p *srqPlayer) play(ctx context.Context, t *testing.T, server bool) {
 			if sent < srqIters && p.pending[i] == 0 {
 				p.sendOn(t, i)
 			}
-		}
-		switch {
-		case n > 0:
-			armed = false
-		case !armed:
-			must(t, p.cq.Arm(false))
-			armed = true
-		default:
-			must(t, p.cq.Wait(ctx))
-			armed = false
 		}
 	}
 	if full < srqIters/2 {
