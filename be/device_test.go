@@ -22,21 +22,7 @@ func newDevicePair(t *testing.T, cfg be.Config) *pair {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, err := dev.Open()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if p.nodes[i], err = be.NewNode(ctx, cfg); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := p.nodes[i].Close(); err != nil {
-				t.Errorf("close node: %v", err)
-			}
-			if err := ctx.Close(); err != nil {
-				t.Errorf("close context: %v", err)
-			}
-		})
+		p.nodes[i] = nodeOn(t, dev, cfg)
 	}
 	var err error
 	if p.listener, err = p.nodes[0].Listen("127.0.0.1:0"); err != nil {

@@ -59,6 +59,12 @@ func nodeOn(t testing.TB, dev verbs.Device, cfg be.Config) *be.Node {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return nodeIn(t, ctx, cfg)
+}
+
+// nodeIn makes a node in a context of its own; both are closed when the test ends.
+func nodeIn(t testing.TB, ctx verbs.Context, cfg be.Config) *be.Node {
+	t.Helper()
 	n, err := be.NewNode(ctx, cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -38,17 +38,7 @@ func newCMPair(t *testing.T) (p *pair, addr netip.Addr) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.nodes[i], err = be.NewNode(ctx, be.Config{Bootstrap: lines}); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := p.nodes[i].Close(); err != nil {
-				t.Errorf("close node: %v", err)
-			}
-			if err := ctx.Close(); err != nil {
-				t.Errorf("close context: %v", err)
-			}
-		})
+		p.nodes[i] = nodeIn(t, ctx, be.Config{Bootstrap: lines})
 		gids, err := ctx.GIDs(1)
 		if err != nil {
 			t.Fatal(err)
