@@ -42,12 +42,7 @@ type Engine struct {
 	deficit int // consumed receives that wait for replacement
 
 	controls controlQueue
-	starts   turns   // sockets with a message to begin
-	writes   turns   // sockets with fragments to write
-	reads    turns   // sockets with fragments to read
-	finals   ring    // of those, the ones whose final fragment waits for a credit
-	turn     bool    // whose turn it is between starts and fragments
-	readTurn bool    // and between writes and reads
+	sched    scheduler
 	flushed  outList // messages whose last request was flushed: they end with the cause
 
 	table     table
@@ -83,8 +78,7 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 		cfg: cfg, qp: q, mem: mem, quota: quota, h: h,
 		credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, true), window: NewWindow(cfg.Window), cap: cfg.Cap, transfers: transfers{free: -1},
 		drainBy: Never, retryAt: Never, leaveBy: Never, flushBy: Never,
-		// As long as the longest that one visit sends: nobody misses a round.
-		starts: turns{round: 1, quantum: cfg.EagerLimit + wire.HeaderLen}, writes: turns{round: 1, quantum: cfg.Fragment}, reads: turns{round: 1, quantum: cfg.Fragment},
+		sched: newScheduler(max(cfg.Fragment, cfg.EagerLimit+wire.HeaderLen)),
 	}
 	if cfg.WindowTarget > 0 {
 		e.window = NewAdaptiveWindow(min(cfg.Fragment, cfg.Window), cfg.Window, cfg.WindowTarget)
@@ -196,11 +190,12 @@ func (e *Engine) queue(s *Socket, m *outgoing) {
 		return
 	}
 	m.sock = s
+	m.large = m.length > e.cfg.EagerLimit || len(m.pieces) > e.chain.PayloadSegments()
 	s.sending++
 	e.sending++
 	s.queue.push(m)
 	if s.startable() {
-		e.starts.add(&s.starts)
+		e.sched.begin(s)
 	}
 }
 

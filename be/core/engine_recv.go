@@ -356,7 +356,7 @@ func (e *Engine) onCTS(s *Socket, h *wire.Header, g wire.Grant) error {
 	m.unlink()
 	m.state, m.addr, m.rkey, m.imm = sendWriting, g.Addr, mr.RKey(g.RKey), g.Transfer
 	s.writing.push(m)
-	e.writes.add(&s.writes)
+	e.sched.add(writes, s)
 	return nil
 }
 
@@ -420,7 +420,7 @@ func (e *Engine) onSocketCredit(s *Socket, h *wire.Header) error {
 	}
 	s.peerTaken = h.Sequence
 	if s.startable() {
-		e.starts.add(&s.starts)
+		e.sched.begin(s)
 	}
 	return nil
 }

@@ -63,39 +63,39 @@ func (e *Engine) schedule(now time.Duration) {
 }
 
 // scheduleSockets visits the sockets in turn, one message start or one fragment
-// a visit, those that begin and those that write by turns.
+// a visit.
 func (e *Engine) scheduleSockets(now time.Duration) {
-	for n := e.credits.Balance(); n > reserve && e.finals.n > 0; n-- {
-		e.finals.head.moveTo(e.writes.current())
+	for n := e.credits.Balance(); n > reserve && e.sched.finals.n > 0; n-- {
+		e.sched.resume(e.sched.finals.head)
 	}
 	creditStop, room := false, roomForWrite
 	for e.chain.Free() > 0 {
-		canStart := e.starts.n() > 0
-		if canStart && !e.credits.CanSend() {
-			creditStop, canStart = true, false
+		may := uint8(0)
+		if e.credits.CanSend() {
+			may = startable
+		} else if e.sched.beginners() > 0 {
+			creditStop = true
 		}
-		canWrite := room == roomForWrite && e.writes.n()+e.reads.n() > 0
-		if !canStart && !canWrite {
+		if room == roomForWrite {
+			may |= fragmenting
+		}
+		k, s := e.sched.next(may)
+		if s == nil {
 			break
 		}
-		if canStart && (!canWrite || e.turn) {
-			e.turn = false
-			e.visitStart(e.starts.next())
-		} else {
-			e.turn = true
-			if e.reads.n() > 0 && (e.readTurn || e.writes.n() == 0) {
-				e.readTurn = false
-				room = e.visitRead(e.reads.next())
-			} else {
-				e.readTurn = true
-				room = e.visitWrite(e.writes.next())
-			}
+		switch k {
+		case starts:
+			e.visitStart(s)
+		case writes:
+			room = e.visitWrite(s)
+		case reads:
+			room = e.visitRead(s)
 		}
 	}
 	if e.cap != nil && room != capFull {
 		e.cap.leave(e) // it is not what we wait for
 	}
-	e.creditWait.update(now, creditStop || e.finals.n > 0)
+	e.creditWait.update(now, creditStop || e.sched.finals.n > 0)
 	e.windowWait.update(now, room == windowFull)
 	e.capStall.update(now, room == capFull)
 }
@@ -108,19 +108,21 @@ func (e *Engine) visitStart(s *Socket) {
 	m.unlink()
 	m.seq = s.sent
 	s.sent++
-	cost := wire.HeaderLen
-	if m.length <= e.cfg.EagerLimit && len(m.pieces) <= e.chain.PayloadSegments() {
-		cost += m.length
+	if m.large {
+		s.requested.push(m)
+		e.sendRTS(s, m)
+		e.sched.remove(starts, s)
+	} else {
 		m.state = sendPosted
 		m.refs++
 		e.sendHeader(wire.Data, 0, s.id, m.seq, 0, m)
 		e.stats.Eager++
 		e.stats.EagerBytes += uint64(m.length)
-	} else {
-		s.requested.push(m)
-		e.sendRTS(s, m)
+		e.sched.spend(starts, s, wire.HeaderLen+m.length, s.startable() && !s.queue.head.large)
 	}
-	e.starts.spend(&s.starts, cost, s.startable())
+	if s.startable() {
+		e.sched.begin(s)
+	}
 }
 
 // sendRTS asks the peer to take a large message, or in get mode to read it.
@@ -158,7 +160,7 @@ func (e *Engine) visitWrite(s *Socket) room {
 		return windowFull
 	case m.offset+n == m.length && !e.credits.CanSend():
 		// A fragment of many pieces may end early, so that it is not the last one.
-		s.writes.moveTo(&e.finals)
+		e.sched.awaitCredit(s)
 		return roomForWrite
 	case e.cap != nil && !e.cap.room(e, n):
 		e.cap.wait(e, n)
@@ -185,13 +187,13 @@ func (e *Engine) visitWrite(s *Socket) room {
 		m.unlink() // its messages take turns: a short one does not wait for a long one
 		s.writing.push(m)
 	}
-	e.writes.spend(&s.writes, n, s.writing.head != nil)
+	e.sched.spend(writes, s, n, s.writing.head != nil)
 	return roomForWrite
 }
 
 // hasWork reports whether anything waits to be sent.
 func (e *Engine) hasWork() bool {
-	return e.controls.n > 0 || e.starts.n()+e.writes.n()+e.reads.n()+e.finals.n > 0
+	return e.controls.n > 0 || e.sched.busy() > 0
 }
 
 // completeSend frees the slots up to a completed request.

@@ -48,7 +48,7 @@ func (e *Engine) startRead(in *incoming) {
 		s.readHead = in
 	}
 	s.readTail = in
-	e.reads.add(&s.reads)
+	e.sched.add(reads, s)
 }
 
 // unread takes a message out of the list of those that its socket has to read.
@@ -71,7 +71,7 @@ func (e *Engine) unread(in *incoming) {
 		break
 	}
 	if s.readHead == nil {
-		s.reads.remove()
+		e.sched.remove(reads, s)
 	}
 }
 
@@ -101,7 +101,7 @@ func (e *Engine) visitRead(s *Socket) room {
 		}
 		in.readNext = nil
 	}
-	e.reads.spend(&s.reads, n, s.readHead != nil)
+	e.sched.spend(reads, s, n, s.readHead != nil)
 	return roomForWrite
 }
 

@@ -31,6 +31,7 @@ type outgoing struct {
 	tag    uint64 // names it for Cancel; 0: none
 
 	known  bool // to a buffer that the peer published: no sequence, no exchange
+	large  bool // too long, or of too many pieces, to go out at once
 	state  sendState
 	seq    uint32
 	length int // bytes
@@ -71,7 +72,6 @@ func (m *outgoing) gather(dst []qp.SGE, n int) (segments, bytes int) {
 // outList is a list of messages, oldest first.
 type outList struct {
 	head, tail *outgoing
-	n          int
 }
 
 func (l *outList) push(m *outgoing) {
@@ -82,7 +82,6 @@ func (l *outList) push(m *outgoing) {
 		l.head = m
 	}
 	l.tail = m
-	l.n++
 }
 
 // unlink takes m out of the list it is in, if any.
@@ -101,7 +100,6 @@ func (m *outgoing) unlink() {
 	} else {
 		l.tail = m.prev
 	}
-	l.n--
 	m.list, m.prev, m.next = nil, nil, nil
 }
 
@@ -166,12 +164,14 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 	m.state, m.err = sendEnded, err
 	if s := m.sock; s != nil {
 		if s.queue.head == nil {
-			s.starts.remove()
+			e.sched.remove(starts, s)
 		}
-		if s.writing.head == nil {
-			s.writes.remove()
-		} else if s.writes.in == &e.finals {
-			s.writes.moveTo(e.writes.current()) // what is next may not be a final fragment
+		switch at := s.at[writes]; {
+		case at == 0:
+		case s.writing.head == nil:
+			e.sched.remove(writes, s)
+		case at == finalsSlot:
+			e.sched.resume(s) // what is next may not be a final fragment
 		}
 		s.sending--
 		e.sending--

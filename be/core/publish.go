@@ -70,7 +70,7 @@ func (e *Engine) Put(s *Socket, t wire.Token, b []byte, lkey mr.LKey, tag uint64
 	e.sending++
 	m.state, m.addr, m.rkey, m.imm = sendWriting, t.Addr, mr.RKey(t.RKey), t.Transfer
 	s.writing.push(m)
-	e.writes.add(&s.writes)
+	e.sched.add(writes, s)
 }
 
 // closed is why a socket takes nothing more.

@@ -1,123 +1,288 @@
 package core
 
-// ring is a circular list of sockets that have work of one kind. The link of
-// that kind is part of the socket, so nothing is allocated and idle sockets cost
-// nothing.
-type ring struct {
-	head *link // next to visit
-	n    int
-}
+import (
+	"math/bits"
+)
 
-// link is a socket's place in the ring of one kind of work.
-type link struct {
-	prev, next *link
-	in         *ring // nil: in none
-	sock       *Socket
-	round      uint64 // in which it had its last share
-	deficit    int    // bytes that are left of that
-}
+// kind is one of the kinds of work that a socket waits with. They need different
+// things: a message that begins needs a credit, a fragment needs room in the
+// window. So they wait apart, and nobody looks at sockets that only the other
+// could serve.
+type kind uint8
 
-// add puts a socket at the end of the ring. It is in none.
-func (r *ring) add(l *link) {
-	if r.head == nil {
-		l.prev, l.next = l, l
-		r.head = l
-	} else {
-		last := r.head.prev
-		l.prev, l.next = last, r.head
-		last.next, r.head.prev = l, l
-	}
-	l.in = r
-	r.n++
-}
+const (
+	starts kind = iota // messages to begin
+	writes             // fragments to write
+	reads              // fragments to read
+	kinds
+)
 
-// remove takes a socket out of the ring that it is in, if any.
-func (l *link) remove() {
-	r := l.in
-	if r == nil {
-		return
-	}
-	if l.next == l {
-		r.head = nil
-	} else {
-		l.prev.next, l.next.prev = l.next, l.prev
-		if r.head == l {
-			r.head = l.next
-		}
-	}
-	l.prev, l.next, l.in = nil, nil, nil
-	r.n--
-}
+const (
+	startable   = 1 << starts
+	fragmenting = 1<<writes | 1<<reads
+)
 
-// moveTo puts a socket at the end of another ring.
-func (l *link) moveTo(r *ring) {
-	l.remove()
-	r.add(l)
-}
-
-// turns is a deficit round robin over the sockets with work of one kind: those
-// that may still be visited in the present round, and those that have had their
-// share of it. There is one for messages that begin, which need credits, and one
-// for fragments, which need room in the window: so that neither has to look at
-// sockets that only the other could serve.
-type turns struct {
-	rings   [2]ring
-	now     int // which of the two is the present round
-	round   uint64
-	quantum int // bytes a round for each of a socket's weight
-}
-
-func (t *turns) current() *ring { return &t.rings[t.now] }
-
-// n is the number of sockets with work of this kind.
-func (t *turns) n() int { return t.rings[0].n + t.rings[1].n }
-
-// add has a socket visited in the present round, unless it waits for a visit
-// already.
-func (t *turns) add(l *link) {
-	if l.in == nil {
-		t.rings[t.now].add(l)
-	}
-}
-
-// next gives the socket to visit, and begins a round when all have had their
-// share. There is one.
-func (t *turns) next() *Socket {
-	if t.rings[t.now].n == 0 {
-		t.now = 1 - t.now
-		t.round++
-	}
-	return t.rings[t.now].head.sock
-}
-
-// spend takes n bytes from the share of a socket and ends the visit: the next one
-// is in this round if something of the share is left, else in the next round. more
-// says whether it has more work of this kind.
+// The scheduler serves the socket that had least: of bytes, divided by its weight,
+// of all kinds of work together. That is a deficit round robin whose rounds are
+// short: a round, of a few hundredths of the longest piece, gives each socket its
+// weight's worth, and one that overdrew by a long piece sits out as many rounds as
+// that takes. Instead of being asked in each, it waits at the place of the round
+// in which its turn comes. So two sockets that have work, and are not held up by
+// credits or window, never differ by more than the longest piece and one round,
+// per weight.
 //
-// A round gives a socket a quantum for each of its weight, less what it overdrew:
-// the last piece of a round may be longer than what is left (surplus round robin).
-// What it had no use for is gone, so that nobody saves up.
-func (t *turns) spend(l *link, n int, more bool) {
-	if l.round != t.round {
-		l.round = t.round
-		l.deficit = min(l.deficit, 0) + t.quantum*l.sock.weight
-	}
-	l.deficit -= n
-	switch {
-	case !more:
-		l.remove()
-	case l.deficit <= 0 && t.n() == 1:
-		t.round++ // nobody else is waiting
-	case l.deficit <= 0:
-		l.moveTo(&t.rings[1-t.now])
-	default:
-		l.in.head = l.next
-	}
+// A socket that had nothing to do joins in at the present round: nobody saves up.
+// A kind of work that lacks credits or room is passed over, and catches up
+// afterwards: by up to the longest piece, what is beyond that is forgotten.
+//
+// To ask for a large message costs its socket nothing, and takes turns with all the
+// rest: a socket whose messages have not been asked for early enough would not use
+// its share.
+type scheduler struct {
+	wheels [kinds]wheel
+	finals line   // waiting writers whose final fragment waits for a credit
+	asks   line   // sockets whose next message is large, to be asked for
+	asked  bool   // the last visit was to one of these
+	round  uint64 // the furthest that anybody was served in
+	shift  uint8  // log2 of the share of a round
+	last   kind   // whose turn it was
 }
+
+const (
+	wheelSlots = 128
+	// late is how many rounds a kind may be behind. The longest piece takes less
+	// than half of a wheel too, so that all have a place in it.
+	late       = wheelSlots/2 - 1
+	pieceSlots = wheelSlots/2 - 2
+
+	// weightBits is the precision of shares: a byte of a socket of weight 1 counts
+	// as 1 << weightBits.
+	weightBits = 10
+)
 
 // MaxWeight is the largest weight of a socket.
-const MaxWeight = 1 << 10
+const MaxWeight = 1 << weightBits
 
-// SetWeight gives a socket w shares of a round instead of one; w is 1 to
-// MaxWeight. It counts from the socket's next round.
-func (e *Engine) SetWeight(s *Socket, w int) { s.weight = min(max(w, 1), MaxWeight) }
+// In Socket.at, finalsSlot and asksSlot stand for these lines, 0 for none, and i+1
+// for the i-th slot.
+const (
+	finalsSlot = 255
+	asksSlot   = 254
+)
+
+// newScheduler is for pieces of at most longest bytes.
+func newScheduler(longest int) scheduler {
+	return scheduler{shift: uint8(weightBits + bits.Len(uint((longest-1)/pieceSlots)))}
+}
+
+// line is a list of sockets, first come first. The link is part of the socket, so
+// nothing is allocated.
+type line struct {
+	head, tail *Socket
+	n          int32
+}
+
+// link is a socket's place in a line.
+type link struct{ prev, next *Socket }
+
+func (l *line) push(k kind, s *Socket) {
+	s.links[k] = link{prev: l.tail}
+	if l.tail != nil {
+		l.tail.links[k].next = s
+	} else {
+		l.head = s
+	}
+	l.tail = s
+	l.n++
+}
+
+func (l *line) remove(k kind, s *Socket) {
+	p := &s.links[k]
+	if p.prev != nil {
+		p.prev.links[k].next = p.next
+	} else {
+		l.head = p.next
+	}
+	if p.next != nil {
+		p.next.links[k].prev = p.prev
+	} else {
+		l.tail = p.prev
+	}
+	*p = link{}
+	l.n--
+}
+
+// wheel has the sockets with work of one kind, each at the round in which its turn
+// comes, modulo the number of slots.
+type wheel struct {
+	slots [wheelSlots]line
+	due   [wheelSlots / 64]uint64 // slots that are not empty
+	n     int                     // sockets in it
+	pos   uint64                  // the wheel's round: none is due before
+	skew  uint64                  // rounds that it has missed for good
+}
+
+// first is how many slots from pos on the first socket is. There is one.
+func (w *wheel) first() uint64 {
+	i := int(w.pos % wheelSlots)
+	word, bit := i/64, i%64
+	if m := w.due[word] >> bit; m != 0 {
+		return uint64(bits.TrailingZeros64(m))
+	}
+	if m := w.due[1-word]; m != 0 {
+		return uint64(64 - bit + bits.TrailingZeros64(m))
+	}
+	return uint64(wheelSlots - bit + bits.TrailingZeros64(w.due[word]))
+}
+
+// settle brings a wheel's round as near to the present one as its sockets allow,
+// and gives that of the first, as everybody counts them.
+func (c *scheduler) settle(w *wheel) uint64 {
+	if w.n == 0 {
+		w.pos = c.round - w.skew
+		return c.round
+	}
+	first := w.first()
+	behind := c.round - w.skew - w.pos
+	step := min(first, behind)
+	w.pos += step
+	if behind -= step; behind > late {
+		w.skew += behind - late
+	}
+	return w.pos + w.skew + first - step
+}
+
+// beginners is the number of sockets with a message to begin.
+func (c *scheduler) beginners() int { return c.wheels[starts].n + int(c.asks.n) }
+
+// busy is the number of sockets that wait with work, each counted once for each
+// kind.
+func (c *scheduler) busy() int {
+	n := int(c.finals.n + c.asks.n)
+	for k := range c.wheels {
+		n += c.wheels[k].n
+	}
+	return n
+}
+
+// add has a socket visited, unless it waits for that already.
+func (c *scheduler) add(k kind, s *Socket) {
+	if s.at[k] != 0 {
+		return
+	}
+	s.share = max(s.share, c.round<<c.shift)
+	c.settle(&c.wheels[k])
+	c.place(k, s)
+}
+
+// begin has a socket visited for the next message in its queue, which there is,
+// unless it waits for that already.
+func (c *scheduler) begin(s *Socket) {
+	if s.at[starts] == 0 && s.queue.head.large {
+		c.asks.push(starts, s)
+		s.at[starts] = asksSlot
+		return
+	}
+	c.add(starts, s)
+}
+
+// place puts a socket at its round in a wheel that is settled.
+func (c *scheduler) place(k kind, s *Socket) {
+	w := &c.wheels[k]
+	off := int64(s.share>>c.shift - w.pos - w.skew)
+	slot := (w.pos + uint64(min(max(off, 0), wheelSlots-1))) % wheelSlots
+	w.slots[slot].push(k, s)
+	w.due[slot/64] |= 1 << (slot % 64)
+	w.n++
+	s.at[k] = uint8(slot) + 1
+}
+
+// remove takes a socket out, if it waits.
+func (c *scheduler) remove(k kind, s *Socket) {
+	switch at := s.at[k]; at {
+	case 0:
+		return
+	case finalsSlot:
+		c.finals.remove(k, s)
+	case asksSlot:
+		c.asks.remove(k, s)
+	default:
+		w, slot := &c.wheels[k], at-1
+		if w.slots[slot].remove(k, s); w.slots[slot].head == nil {
+			w.due[slot/64] &^= 1 << (slot % 64)
+		}
+		w.n--
+	}
+	s.at[k] = 0
+}
+
+// awaitCredit has a socket whose next fragment is a final one wait for a credit.
+func (c *scheduler) awaitCredit(s *Socket) {
+	c.remove(writes, s)
+	c.finals.push(writes, s)
+	s.at[writes] = finalsSlot
+}
+
+// resume ends awaitCredit.
+func (c *scheduler) resume(s *Socket) {
+	c.remove(writes, s)
+	c.settle(&c.wheels[writes])
+	c.place(writes, s)
+}
+
+// next gives the socket to visit, of the kinds of work that may go on, nil if there
+// is none. If several are due in one round, kinds take turns.
+func (c *scheduler) next(may uint8) (k kind, s *Socket) {
+	if may&startable != 0 && c.asks.n > 0 && !c.asked {
+		c.asked = true
+		return starts, c.asks.head
+	}
+	for {
+		found := false
+		var round uint64
+		for i := range kinds {
+			j := (c.last + 1 + i) % kinds
+			if may&(1<<j) == 0 || c.wheels[j].n == 0 {
+				continue
+			}
+			if r := c.settle(&c.wheels[j]); !found || r < round {
+				found, k, round = true, j, r
+			}
+		}
+		if !found && may&startable != 0 {
+			return starts, c.asks.head // nobody else
+		}
+		if !found {
+			return 0, nil
+		}
+		w := &c.wheels[k]
+		w.pos = round - w.skew
+		c.round = max(c.round, round)
+		s = w.slots[w.pos%wheelSlots].head
+		if s.share>>c.shift <= round {
+			c.last, c.asked = k, false
+			return k, s
+		}
+		c.remove(k, s) // it was served with work of another kind
+		c.place(k, s)
+	}
+}
+
+// spend counts n bytes that the visited socket has sent, or asked for, and ends the
+// visit. more says whether it has more work of this kind.
+func (c *scheduler) spend(k kind, s *Socket, n int, more bool) {
+	w := &c.wheels[k]
+	cost := uint64(n) << weightBits
+	if s.weight > 1 {
+		cost /= uint64(s.weight)
+	}
+	s.share = max(s.share, (w.pos+w.skew)<<c.shift) + cost
+	c.remove(k, s)
+	if more {
+		c.place(k, s)
+	}
+}
+
+// SetWeight gives a socket w shares instead of one; w is 1 to MaxWeight. It counts
+// from the socket's next message or fragment on.
+func (e *Engine) SetWeight(s *Socket, w int) { s.weight = int32(min(max(w, 1), MaxWeight)) }

@@ -46,9 +46,14 @@ type loop struct {
 
 func newLoop(t testing.TB, sources ...*source) *loop {
 	q := &tapQP{bytes: map[mr.LKey]int{}}
+	return newLoopOn(t, q, q, sources...)
+}
+
+// newLoopOn is newLoop on a queue pair that stands on q.
+func newLoopOn(t testing.TB, dev qp.QP, q *tapQP, sources ...*source) *loop {
 	l := &loop{t: t, q: q, sources: sources}
 	var mem *poolMemory
-	l.e, _, mem = newNullOn(t, q, &q.nullQP)
+	l.e, _, mem = newNullOn(t, dev, &q.nullQP)
 	l.buf, _ = mem.Alloc(1 << 20)
 	for i, c := range sources {
 		c.s = l.e.addSocket(uint32(2*i + 3))
@@ -56,7 +61,7 @@ func newLoop(t testing.TB, sources ...*source) *loop {
 		if c.weight > 0 {
 			l.e.SetWeight(c.s, c.weight)
 		}
-		c.weight = c.s.weight
+		c.weight = int(c.s.weight)
 	}
 	return l
 }
@@ -67,7 +72,7 @@ func key(s *Socket) mr.LKey { return mr.LKey(s.id + 100) }
 func (l *loop) turn() {
 	e := l.e
 	for _, c := range l.sources {
-		for c.s.queue.n+c.s.writing.n < 40 {
+		for int(c.s.sending) < 40 {
 			e.Send(c.s, l.buf[:c.size], key(c.s), 0, nil)
 		}
 	}
@@ -123,7 +128,7 @@ func TestFairShares(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/control=%v", tt.desc, control), func(t *testing.T) {
 				l := newLoop(t, tt.sources...)
 				if control {
-					l.e.starts.quantum, l.e.writes.quantum = 1<<50, 1<<50
+					l.e.sched.shift = 62
 				}
 				turn := func() int {
 					l.turn()
@@ -185,7 +190,7 @@ func TestBlockedSocketsCostNothing(t *testing.T) {
 	for _, c := range sources {
 		e.Send(c.s, l.buf[:c.size], 1, 0, nil)
 	}
-	for e.starts.n() > 0 {
+	for e.sched.beginners() > 0 {
 		e.credits.granted = e.credits.consumed + 1000
 		e.Flush(1)
 		l.q.complete(e)
@@ -197,8 +202,8 @@ func TestBlockedSocketsCostNothing(t *testing.T) {
 	for range 100 {
 		e.Flush(1)
 	}
-	if v := e.Stats().Visits; v > 3000 || e.finals.n != 1000 || e.Stats().CreditStalls == 0 {
-		t.Errorf("%d visits of 1000 sockets, %d wait for a credit", v, e.finals.n)
+	if v := e.Stats().Visits; v > 3000 || e.sched.finals.n != 1000 || e.Stats().CreditStalls == 0 {
+		t.Errorf("%d visits of 1000 sockets, %d wait for a credit", v, e.sched.finals.n)
 	}
 	for range 1000 {
 		e.credits.granted = e.credits.consumed + 3

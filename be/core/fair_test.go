@@ -1,0 +1,229 @@
+package core
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+
+	"github.com/byteexpress/byteexpress/be/internal/wire"
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+)
+
+// stepQP tells a test of each request, in the order of posting.
+type stepQP struct {
+	tapQP
+	step func(key mr.LKey, bytes int)
+}
+
+func (q *stepQP) PostSend(wrs []qp.SendWR) (int, error) {
+	if q.step != nil {
+		for i := range wrs {
+			n := 0
+			for _, g := range wrs[i].SGEs {
+				n += int(g.Length)
+			}
+			q.step(wrs[i].SGEs[len(wrs[i].SGEs)-1].LKey, n)
+		}
+	}
+	return q.tapQP.PostSend(wrs)
+}
+
+// spread is how far the sources are apart at most, after any request, in bytes for
+// each of a socket's weight, over many turns in which all have work.
+func spread(t *testing.T, rng *rand.Rand, round uint8) (worst float64, sources []*source) {
+	for range 2 + rng.IntN(20) {
+		c := &source{weight: 1 + rng.IntN(4)*rng.IntN(4)}
+		switch rng.IntN(3) {
+		case 0:
+			c.size = 1 + rng.IntN(200)
+		case 1:
+			c.size = rng.IntN(8 << 10)
+		case 2:
+			c.size = 8<<10 + 1 + rng.IntN(1<<20-8<<10)
+		}
+		sources = append(sources, c)
+	}
+	q := &stepQP{tapQP: tapQP{bytes: map[mr.LKey]int{}}}
+	l := newLoopOn(t, q, &q.tapQP, sources...)
+	if round > 0 {
+		l.e.sched.shift = round
+	}
+	// The first large messages are asked for, then all begin at once.
+	l.sources = nil
+	for _, c := range sources {
+		if c.size > l.e.cfg.EagerLimit {
+			l.sources = append(l.sources, c)
+		}
+	}
+	l.e.window.posted = 1 << 40
+	for range 2 * len(sources) {
+		l.turn()
+	}
+	l.sources = sources
+	l.e.window = NewWindow(l.e.cfg.SendDepth * l.e.cfg.Fragment) // nobody is held up
+	served := map[mr.LKey]float64{}
+	weight := map[mr.LKey]float64{}
+	for _, c := range sources {
+		served[key(c.s)], weight[key(c.s)] = 0, float64(c.weight)
+	}
+	q.step = func(k mr.LKey, bytes int) {
+		if _, of := served[k]; !of {
+			return // a control message
+		}
+		served[k] += float64(bytes) / weight[k]
+		lo, hi := math.Inf(1), 0.0
+		for _, v := range served {
+			lo, hi = min(lo, v), max(hi, v)
+		}
+		worst = max(worst, hi-lo)
+	}
+	for range 400 {
+		l.turn()
+		for _, c := range sources {
+			if c.s.queue.head == nil && c.s.writing.head == nil {
+				t.Fatalf("a socket of %d bytes a message has run dry: the test shows nothing", c.size)
+			}
+		}
+	}
+	return worst, sources
+}
+
+// TestFairToOneFragment: sockets that always have something to send, of any sizes
+// and weights, small messages and large ones side by side, are never further apart
+// than one fragment and one of the longest small messages. In the control, a round
+// is without end.
+func TestFairToOneFragment(t *testing.T) {
+	const bound = 64<<10 + 8<<10 + wire.HeaderLen
+	unfair := 0
+	for _, seed := range seeds(t, 60) {
+		rng := func() *rand.Rand { return rand.New(rand.NewPCG(seed, 9)) }
+		worst, sources := spread(t, rng(), 0)
+		if worst > bound {
+			t.Errorf("seed %d: %v bytes apart, want at most %d", seed, worst, bound)
+			for _, c := range sources {
+				t.Logf("weight %d, messages of %d bytes", c.weight, c.size)
+			}
+		}
+		if worst, _ := spread(t, rng(), 62); worst > bound {
+			unfair++
+		}
+	}
+	if unfair == 0 {
+		t.Error("the control without rounds was fair: the test shows nothing")
+	}
+}
+
+// TestHeldUpCatchesUp: sockets with small messages that lack credits for a while
+// get what they missed afterwards, as far as one fragment, and no more.
+func TestHeldUpCatchesUp(t *testing.T) {
+	small, large := &source{size: 1000}, &source{size: 1 << 20}
+	q := &stepQP{tapQP: tapQP{bytes: map[mr.LKey]int{}}}
+	l := newLoopOn(t, q, &q.tapQP, small, large)
+	for range 100 {
+		l.turn()
+	}
+	served := map[mr.LKey]int{}
+	q.step = func(k mr.LKey, bytes int) { served[k] += bytes }
+	e := l.e
+	for range 200 { // of large fragments only; those that are not the last of a message
+		e.credits.granted = e.credits.consumed + 1
+		e.Flush(1)
+		l.q.complete(e)
+	}
+	if served[key(small.s)] != 0 || served[key(large.s)] < 10*64<<10 {
+		t.Fatalf("without credits %d small and %d large bytes", served[key(small.s)], served[key(large.s)])
+	}
+	clear(served)
+	for served[key(large.s)] < 64<<10 {
+		l.turn()
+	}
+	if got := served[key(small.s)]; got < 60<<10 || got > 3*64<<10 {
+		t.Errorf("%d bytes of small messages went before one fragment, want about one or two", got)
+	}
+}
+
+// TestSchedulerAgreesWithItself: whatever is added, served and taken out, of any
+// kinds, each socket that waits is found, and none that does not.
+func TestSchedulerAgreesWithItself(t *testing.T) {
+	for _, seed := range seeds(t, 40) {
+		rng := rand.New(rand.NewPCG(seed, 10))
+		longest := 1 + rng.IntN(100_000)
+		c := newScheduler(longest)
+		c.round = rng.Uint64N(1 << 40)
+		waits := [kinds]map[*Socket]bool{{}, {}, {}}
+		var socks []*Socket
+		for range 1 + rng.IntN(50) {
+			socks = append(socks, &Socket{weight: 1 + rng.Int32N(5)})
+		}
+		for range 5000 {
+			s, k := socks[rng.IntN(len(socks))], kind(rng.IntN(int(kinds)))
+			switch rng.IntN(4) {
+			case 0, 1:
+				c.add(k, s)
+				waits[k][s] = true
+			case 2:
+				if rng.IntN(4) == 0 {
+					c.remove(k, s)
+					delete(waits[k], s)
+				}
+			case 3:
+				may := uint8(1 + rng.IntN(7))
+				k, s := c.next(may)
+				want := 0
+				for i := range kinds {
+					if may&(1<<i) != 0 {
+						want += len(waits[i])
+					}
+				}
+				if (s == nil) != (want == 0) || s != nil && (!waits[k][s] || may&(1<<k) == 0) {
+					t.Fatalf("seed %d: of %d that wait, a socket %v of kind %d is next", seed, want, s != nil, k)
+				}
+				if s != nil {
+					more := rng.IntN(3) > 0
+					c.spend(k, s, rng.IntN(longest+1), more)
+					if !more {
+						delete(waits[k], s)
+					}
+				}
+			}
+			for k := range kinds {
+				if c.wheels[k].n != len(waits[k]) {
+					t.Fatalf("seed %d: %d sockets of kind %d wait, the wheel has %d", seed, len(waits[k]), k, c.wheels[k].n)
+				}
+			}
+		}
+	}
+}
+
+// TestSocketIsCompact: what each small message touches is in the first lines.
+func TestSocketIsCompact(t *testing.T) {
+	var s Socket
+	for name, at := range map[string][2]uintptr{
+		"links": {unsafe.Offsetof(s.links) + unsafe.Sizeof(s.links[0]), 64}, "User": {unsafe.Offsetof(s.User) + unsafe.Sizeof(s.User), 128},
+		"writing": {unsafe.Offsetof(s.writing) + unsafe.Sizeof(s.writing), 192}, "all": {unsafe.Sizeof(s), 320},
+	} {
+		if at[0] > at[1] {
+			t.Errorf("%s ends at byte %d, want at most %d", name, at[0], at[1])
+		}
+	}
+}
+
+// BenchmarkIdleSockets is a turn of two sockets that send, beside many that do not.
+func BenchmarkIdleSockets(b *testing.B) {
+	for _, idle := range []int{0, 100_000} {
+		b.Run(fmt.Sprintf("idle=%d", idle), func(b *testing.B) {
+			l := newLoop(b, &source{size: 64}, &source{size: 1 << 20})
+			for i := range idle {
+				l.e.addSocket(uint32(2*i + 1000)).state = sockOpen
+			}
+			for b.Loop() {
+				l.turn()
+			}
+			st := l.e.Stats()
+			b.ReportMetric(float64(st.Visits)/float64(st.Requests), "visits/request")
+		})
+	}
+}
