@@ -59,6 +59,7 @@ func (p *Pool) Close() error {
 	}
 	p.closed.Store(true)
 	p.wakeAll()
+	p.cfg.Budget.leave(p)
 	if !p.stopped {
 		p.stopped = true
 		p.stopJanitor()

@@ -47,6 +47,8 @@ type Config struct {
 	// MaxBytes bounds the registered bytes. 0: no limit of the pool's own. Less
 	// than MinBytes is an error.
 	MaxBytes int64
+	// Budget bounds them together with those of other pools. Nil: by none.
+	Budget *Budget
 	// ReserveBytes of address space, the most that the pool can ever serve. 0: eight
 	// times MaxBytes, so that long runs find room between others, but at most 64 GiB,
 	// or MaxBytes if that is more. The most possible is 256 GiB. It is halved until

@@ -30,12 +30,12 @@ var (
 // LimitError says which limit of the pool's own a request hit. It matches
 // ErrLimit.
 type LimitError struct {
-	What string // "bemalloc.Config.MaxBytes" or "heap quota"
+	What string // "bemalloc.Config.MaxBytes", "bemalloc.Budget" or "heap quota"
 	Used int64  // bytes counted against the limit
 	Max  int64  // the limit in bytes
 	Need int64  // bytes that the request needed on top
 
-	room *waitRoom // where to wait for that to change
+	room *waitRoom // where to wait for that to change; nil: nowhere
 }
 
 // Error names the limit, what is used of it, and the remedy.

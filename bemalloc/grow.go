@@ -182,6 +182,9 @@ func (p *Pool) claim(n uint32) (uint32, error) {
 	if uint64(first+n)<<blockShift > p.mem.size {
 		return 0, noMemory(fmt.Sprintf("find %d bytes of address space in a reservation of %d", bytes, p.mem.size), nil)
 	}
+	if err := p.cfg.Budget.take(bytes); err != nil {
+		return 0, err
+	}
 	for i := first; i < first+n; i++ {
 		p.table.ensure(i)
 		p.table.block(i).state = blockOpening
@@ -198,6 +201,7 @@ func (p *Pool) unclaim(first, n uint32) {
 		*bl = block{state: blockClosed}
 	}
 	p.runs.committed -= int64(n) << blockShift
+	p.cfg.Budget.give(int64(n) << blockShift)
 }
 
 // attach backs blocks with memory and registers them with every device. When it

@@ -62,6 +62,7 @@ func New(cfg Config) (*Pool, error) {
 	for c := range p.central {
 		p.central[c].class = uint32(c)
 	}
+	cfg.Budget.join(p)
 	for n := int64(0); n < cfg.PreallocBytes; n += blockSize {
 		if err := p.openBlocks(1); err != nil {
 			return nil, errors.Join(err, p.Close())
@@ -187,6 +188,11 @@ func (p *Pool) MROn(device int, b []byte) (mr.Region, error) {
 	}
 	return p.table.region(device, uint32(off>>blockShift)), nil
 }
+
+// Covers reports whether b starts in the pool's range of addresses, in use or not: of
+// several pools, it is the one that MR and Free of b belong to. That costs one
+// comparison.
+func (p *Pool) Covers(b []byte) bool { return p.mem.offset(b) < p.mem.size }
 
 // Owns reports whether b lies within one live allocation of this pool. It is
 // exact for large buffers; an object that a cache holds counts as live.

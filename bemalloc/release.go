@@ -224,11 +224,13 @@ func (p *Pool) unpark() (err error) {
 }
 
 // reclaim makes room after a refused growth: it empties the caches and closes
-// what is free. It reports whether that changed anything.
+// what is free, and so do those who share the budget. It reports whether that
+// changed anything.
 func (p *Pool) reclaim() bool {
 	moved := p.flushCaches(flushOnce)
 	bytes, _ := p.closeFree(0, maxClock, maxBlocks)
-	return moved || bytes > 0
+	others := p.cfg.Budget.reclaim(p)
+	return moved || bytes > 0 || others
 }
 
 // Trim empties the caches and gives free blocks back until at most keep bytes

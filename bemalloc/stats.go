@@ -40,6 +40,37 @@ type Stats struct {
 	HugeFallbacks int64 // blocks that HugeTLB could not serve
 }
 
+// Add adds the numbers of another pool: sums, but for times, whose Max is the longer
+// one. The peak is then at least the true one, as pools have theirs at different times.
+func (s *Stats) Add(o *Stats) {
+	for _, p := range []struct {
+		to   *int64
+		from int64
+	}{
+		{&s.RegisteredBytes, o.RegisteredBytes}, {&s.PeakRegisteredBytes, o.PeakRegisteredBytes}, {&s.FreeBytes, o.FreeBytes},
+		{&s.LargeBytes, o.LargeBytes}, {&s.InUseBytes, o.InUseBytes}, {&s.CachedBytes, o.CachedBytes},
+		{&s.CachedLargeBytes, o.CachedLargeBytes}, {&s.QuarantineBytes, o.QuarantineBytes}, {&s.ParkedBytes, o.ParkedBytes},
+		{&s.RegisterFailures, o.RegisterFailures}, {&s.BatchTakes, o.BatchTakes}, {&s.BatchPuts, o.BatchPuts},
+		{&s.LockWaits, o.LockWaits}, {&s.BadFrees, o.BadFrees}, {&s.Corruptions, o.Corruptions},
+		{&s.DoubleFrees, o.DoubleFrees}, {&s.HugeFallbacks, o.HugeFallbacks},
+	} {
+		*p.to += p.from
+	}
+	s.Regions += o.Regions
+	s.HugeRuns += o.HugeRuns
+	for i := range s.Classes {
+		c, d := &s.Classes[i], &o.Classes[i]
+		c.Size = max(c.Size, d.Size)
+		c.Spans += d.Spans
+		c.InUse += d.InUse
+		c.Cached += d.Cached
+		c.Free += d.Free
+		c.WasteBytes += d.WasteBytes
+	}
+	s.Register.add(&o.Register)
+	s.Deregister.add(&o.Deregister)
+}
+
 // ClassStats counts the objects of one size class.
 type ClassStats struct {
 	Size       int // bytes of an object
@@ -57,6 +88,15 @@ type TimeStats struct {
 	Total   time.Duration
 	Max     time.Duration
 	Buckets [24]int64
+}
+
+func (t *TimeStats) add(o *TimeStats) {
+	t.Count += o.Count
+	t.Total += o.Total
+	t.Max = max(t.Max, o.Max)
+	for i := range t.Buckets {
+		t.Buckets[i] += o.Buckets[i]
+	}
 }
 
 type counters struct {

@@ -62,7 +62,7 @@ func (p *Pool) allocWait(ctx context.Context, alloc func() ([]byte, error)) ([]b
 		}
 		b, err := alloc()
 		var limit *LimitError
-		if !errors.As(err, &limit) || limit.Need > limit.Max {
+		if !errors.As(err, &limit) || limit.Need > limit.Max || limit.room == nil {
 			return b, err
 		}
 		if limit.room != room {
