@@ -104,8 +104,13 @@ func (b *bootstrap) bringUp(dialer bool) error {
 	if err != nil {
 		return b.fail(err)
 	}
+	get := a.reads > 0 && b.their.has(&b.own, featureGet)
+	access := domainAccess[writableDomain]
+	if get {
+		access |= domainAccess[readableDomain]
+	}
 	p := qp.Path{
-		Port: uint8(n.cfg.Port), SGIDIndex: uint8(b.path.gid.Index), Access: memoryAccess, SendPSN: b.psn,
+		Port: uint8(n.cfg.Port), SGIDIndex: uint8(b.path.gid.Index), Access: access, SendPSN: b.psn,
 		DestNum: qp.Num(b.their.QPNum), RecvPSN: qp.PSN(b.their.PSN), DGID: b.their.GID, LID: b.their.LID,
 		Global: a.global, MTU: a.mtu, MaxReads: uint8(a.reads), MaxDestReads: uint8(a.reads),
 		AckTimeout: n.cfg.AckTimeout, RetryCount: uint8(n.cfg.RetryCount), TrafficClass: n.cfg.TrafficClass, SL: n.cfg.ServiceLevel,
@@ -115,7 +120,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 	if err := p.ToInit(b.q); err != nil {
 		return b.fail(err)
 	}
-	c := &conn{n: n, w: b.worker(), line: b.attempt.line, peer: b.their.Incarnation, number: b.number, addr: b.addr, limit: a.message, born: time.Now()}
+	c := &conn{n: n, w: b.worker(), line: b.attempt.line, peer: b.their.Incarnation, number: b.number, addr: b.addr, limit: a.message, eager: a.eager, born: time.Now()}
 	if dialer {
 		c.dialed = b.addr
 	}
@@ -128,7 +133,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 		Window: n.cfg.WindowBytes, WindowTarget: n.cfg.WindowTarget, Cap: w.cap, MaxMessage: uint64(a.message), Backlog: n.cfg.Backlog, PeerBacklog: b.their.Backlog, MaxSockets: a.sockets,
 		Initiator: dialer, IDBase: uint64(c.index) << idIndexShift, RecvBit: idRecv, SocketQuota: n.cfg.SocketQuotaBytes,
 		Publish:   b.their.has(&b.own, featurePublish),
-		Unordered: b.their.has(&b.own, featureUnordered), Get: a.reads > 0 && b.their.has(&b.own, featureGet), HoldTimeout: n.cfg.HoldTimeout,
+		Unordered: b.their.has(&b.own, featureUnordered), Get: get, HoldTimeout: n.cfg.HoldTimeout,
 		Keepalive: n.cfg.Keepalive, PeerTimeout: n.cfg.PeerTimeout, DrainTimeout: n.cfg.StepTimeout, Linger: n.cfg.Linger,
 	}
 	e, err := core.NewEngine(cfg, b.q, n.mem, n.quota, c)

@@ -91,7 +91,10 @@ type Config struct {
 
 	RecvQuotaBytes   int64 // large messages on their way in or not yet taken by Recv, of the node
 	SocketQuotaBytes int   // the same of one socket; 0: no limit but the node's
-	PoolBytes        int64 // registered memory of the node; 0: no limit
+	// PoolBytes is the registered memory of the node; 0: no limit. It comes in blocks
+	// of 4 MiB, apart for what is sent, what peers write, and what they read in get
+	// mode: with less than two blocks no large message comes in.
+	PoolBytes int64
 
 	MTU          qp.MTU        // path MTU at most; 0: the port's active MTU
 	AckTimeout   qp.AckTimeout // 0: qp.DefaultAckTimeout

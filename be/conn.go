@@ -27,6 +27,7 @@ type conn struct {
 	number int    // of the lane
 	addr   string // of the peer, for errors
 	limit  int    // bytes a message
+	eager  int    // bytes of a message that is sent whole, at most
 
 	dialed string    // the address that we dialed; empty: the peer did
 	born   time.Time // when the engine came up

@@ -23,10 +23,19 @@
 // # Trust
 //
 // What a peer says is checked: one that lies ends its own engine only. What its
-// device writes and reads is not: the key that it is given for one message opens
-// the whole block of 4 MiB in which the buffer lies, with the messages of other
-// peers in it, for as long as the block is registered. Connect nodes that trust one
-// another, and keep others out by the network.
+// device may reach is bounded by the keys that it was given. A node's memory is in
+// key domains, pools of blocks of 4 MiB, and a key opens one block of one of them:
+//
+//   - Messages to be sent, and all that comes by SEND: no peer has a key to them.
+//   - Where peers write large messages: the key opens the block to writes, with the
+//     large messages of other peers in it, for as long as the block is registered.
+//   - Messages that are offered to be read ([Socket.SetGet]): the key opens the block
+//     to reads.
+//   - A published buffer ([Socket.Publish]) has a key of its own, for writes to it
+//     alone and until the publication ends.
+//
+// A domain has no block before it is used ([Stats].Registered). Connect nodes that
+// trust one another, and keep others out by the network.
 //
 // # Who takes messages
 //

@@ -1,6 +1,9 @@
 package be
 
 import (
+	stderrors "errors"
+	"math"
+	"sync"
 	"sync/atomic"
 
 	"github.com/pkg/errors"
@@ -9,22 +12,105 @@ import (
 	"github.com/byteexpress/byteexpress/mr"
 )
 
-// memoryAccess is what peers may do with the node's memory once they were told its
-// keys: write where they were granted it, and in get mode read what was offered.
-const memoryAccess = mr.LocalWrite | mr.RemoteWrite | mr.RemoteRead
+// domain is a key domain of a node: a pool of memory that is registered with the same
+// rights. A key opens a whole block of its pool, so what peers may reach lies apart
+// from what they may not.
+type domain int
 
-// memory is the node's pool as engines see it. It remembers when the pool had
-// nothing left, so that the next Free tells the workers.
-type memory struct {
-	pool   *bemalloc.Pool
-	short  atomic.Bool
-	poke   func()
-	damage atomic.Pointer[bemalloc.CorruptError] // the first that a Free found
+const (
+	localDomain    domain = iota // messages to be sent, and receives that are held ready: no peer has a key
+	writableDomain               // where peers write large messages
+	readableDomain               // from where peers read them, in get mode
+	numDomains
+)
+
+// domainAccess is what each is registered for. The readable one is for this node's
+// device to write too: a kernel may pin pages that nobody is to write without making
+// them this process's own first.
+var domainAccess = [numDomains]mr.Access{
+	localDomain:    mr.LocalWrite,
+	writableDomain: mr.LocalWrite | mr.RemoteWrite,
+	readableDomain: mr.LocalWrite | mr.RemoteRead,
 }
 
-// Alloc gives n bytes of registered memory.
-func (m *memory) Alloc(n int) ([]byte, error) {
-	b, err := m.pool.Alloc(n)
+// memory is the node's pools as engines see them. But for the local one they are
+// made when first used. It remembers when there was nothing left, so that the next
+// Free tells the workers.
+type memory struct {
+	cfg    bemalloc.Config // of every pool, but for Access
+	pools  [numDomains]atomic.Pointer[bemalloc.Pool]
+	opened sync.Mutex // to make one
+	closed bool       // no more; under opened
+
+	offered atomic.Int64 // longer buffers of the application's are from the readable pool
+	short   atomic.Bool
+	poke    func()
+	damage  atomic.Pointer[bemalloc.CorruptError] // the first that a Free found
+}
+
+// newMemory makes the local pool of a node. limit bounds all pools together; 0: no limit.
+func newMemory(r mr.Registrar, limit, maxRegion int64, poke func()) (*memory, error) {
+	m := &memory{cfg: bemalloc.Config{Registrar: r, MaxRegionBytes: maxRegion, Budget: bemalloc.NewBudget(limit)}, poke: poke}
+	m.offered.Store(math.MaxInt64)
+	_, err := m.pool(localDomain)
+	return m, err
+}
+
+// pool gives the pool of a domain.
+func (m *memory) pool(d domain) (*bemalloc.Pool, error) {
+	if p := m.pools[d].Load(); p != nil {
+		return p, nil
+	}
+	m.opened.Lock()
+	defer m.opened.Unlock()
+	if p := m.pools[d].Load(); p != nil {
+		return p, nil
+	}
+	if m.closed {
+		return nil, bemalloc.ErrClosed
+	}
+	cfg := m.cfg
+	cfg.Access = domainAccess[d]
+	p, err := bemalloc.New(cfg)
+	if err != nil {
+		return nil, err
+	}
+	m.pools[d].Store(p)
+	return p, nil
+}
+
+// of gives the pool that a buffer is from; the local one for memory of somebody else.
+func (m *memory) of(b []byte) *bemalloc.Pool {
+	local := m.pools[localDomain].Load()
+	if local.Covers(b) {
+		return local
+	}
+	for d := localDomain + 1; d < numDomains; d++ {
+		if p := m.pools[d].Load(); p != nil && p.Covers(b) {
+			return p
+		}
+	}
+	return local
+}
+
+// alloc gives n bytes of a domain.
+func (m *memory) alloc(d domain, n int) ([]byte, error) {
+	p, err := m.pool(d)
+	if err != nil {
+		return nil, err
+	}
+	return p.Alloc(n)
+}
+
+// Alloc gives an engine n bytes of the local domain.
+func (m *memory) Alloc(n int) ([]byte, error) { return m.allocNoting(localDomain, n) }
+
+// AllocWritable gives an engine n bytes for a peer to write to.
+func (m *memory) AllocWritable(n int) ([]byte, error) { return m.allocNoting(writableDomain, n) }
+
+// allocNoting is alloc after which, if it fails, a Free tells the workers.
+func (m *memory) allocNoting(d domain, n int) ([]byte, error) {
+	b, err := m.alloc(d, n)
 	if err != nil {
 		m.noteDamage(err)
 		m.short.Store(true)
@@ -32,10 +118,25 @@ func (m *memory) Alloc(n int) ([]byte, error) {
 	return b, err
 }
 
-// Free gives a buffer back. The pool counts what is wrong with it, and the first
+// allocMessage gives the application n bytes to send: that peers may read, if messages
+// of that length are offered to any.
+func (m *memory) allocMessage(n int) ([]byte, error) {
+	if int64(n) > m.offered.Load() {
+		return m.alloc(readableDomain, n)
+	}
+	return m.alloc(localDomain, n)
+}
+
+// offer says that messages of more than n bytes are offered to a peer from now on.
+func (m *memory) offer(n int) {
+	for have := m.offered.Load(); int64(n) < have && !m.offered.CompareAndSwap(have, int64(n)); have = m.offered.Load() {
+	}
+}
+
+// Free gives a buffer back. Its pool counts what is wrong with it, and the first
 // damage is kept for Close to report.
 func (m *memory) Free(b []byte) {
-	if err := m.pool.Free(b); err != nil {
+	if err := m.of(b).Free(b); err != nil {
 		m.noteDamage(err)
 	}
 	if m.short.Load() && m.short.Swap(false) {
@@ -60,38 +161,46 @@ func (m *memory) damaged() error {
 }
 
 // Region gives the keys of a buffer.
-func (m *memory) Region(b []byte) (mr.Region, error) { return m.pool.MR(b) }
+func (m *memory) Region(b []byte) (mr.Region, error) { return m.of(b).MR(b) }
 
-// quota bounds the receive memory of all engines of the node. One message that
-// is larger than the whole quota passes when it is alone.
-type quota struct {
-	limit int64
-	used  atomic.Int64
-	short atomic.Bool
-	poke  func()
+// ReadKey gives the key with which a peer may read a buffer.
+func (m *memory) ReadKey(b []byte) (mr.RKey, bool) {
+	p := m.pools[readableDomain].Load()
+	if p == nil || !p.Covers(b) {
+		return 0, false
+	}
+	r, err := p.MR(b)
+	return r.RKey, err == nil
 }
 
-// Reserve takes n bytes, or none and false.
-func (q *quota) Reserve(n int) bool {
-	for {
-		used := q.used.Load()
-		if used > 0 && used+int64(n) > q.limit {
-			// Say so before the last look, so that a Release in between is seen.
-			if q.short.Swap(true) {
-				return false
-			}
-			continue
-		}
-		if q.used.CompareAndSwap(used, used+int64(n)) {
-			return true
+// close gives all memory back. What is in use makes it fail, and it may be called again.
+func (m *memory) close() error {
+	m.opened.Lock()
+	m.closed = true
+	m.opened.Unlock()
+	var errs []error
+	for d := range m.pools {
+		if p := m.pools[d].Load(); p != nil {
+			errs = append(errs, p.Close())
 		}
 	}
+	return stderrors.Join(errs...)
 }
 
-// Release gives n bytes back.
-func (q *quota) Release(n int) {
-	q.used.Add(-int64(n))
-	if q.short.Load() && q.short.Swap(false) {
-		q.poke()
+// Registered is a node's registered memory by key domain, in bytes.
+type Registered struct {
+	Local    int64 // that no peer has a key to
+	Writable int64 // where peers write large messages
+	Readable int64 // from where peers read them, in get mode
+}
+
+// stats adds up the pools.
+func (m *memory) stats(s *Stats) {
+	for d, bytes := range [numDomains]*int64{&s.Registered.Local, &s.Registered.Writable, &s.Registered.Readable} {
+		if p := m.pools[d].Load(); p != nil {
+			st := p.Stats()
+			s.Memory.Add(&st)
+			*bytes = st.RegisteredBytes
+		}
 	}
 }

@@ -46,6 +46,21 @@ func TestReceiverOutOfMemory(t *testing.T) {
 	wg.Wait()
 }
 
+// TestPoolBytesAreShared: what was free for messages to send is there for those that
+// come in, and the other way round, within one bound.
+func TestPoolBytesAreShared(t *testing.T) {
+	const most, size = 12 << 20, 8 << 20
+	p := newPairOn(t, simDefaults, be.Config{PoolBytes: most}, be.Config{})
+	server, client := p.connect(t, "shared")
+	for i := range 3 {
+		exchange(t, server, client, size, byte(i))
+		if n := p.nodes[0].Stats().Memory.RegisteredBytes; n > most {
+			t.Errorf("%d bytes are registered, the bound is %d", n, most)
+		}
+	}
+	exchange(t, server, client, 100, 9)
+}
+
 // TestRegistrationRefused: a device that registers nothing more (case C07) fails
 // the allocation with its reason, and the node goes on.
 func TestRegistrationRefused(t *testing.T) {

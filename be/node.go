@@ -93,8 +93,7 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	if n.pd, err = ctx.AllocPD(); err != nil {
 		return nil, errors.Wrap(err, "be: new node: protection domain")
 	}
-	pool, err := bemalloc.New(bemalloc.Config{Registrar: n.pd, Access: memoryAccess, MaxBytes: cfg.PoolBytes, MaxRegionBytes: int64(min(attr.MaxMRSize, 1<<62))})
-	if err != nil {
+	if n.mem, err = newMemory(n.pd, cfg.PoolBytes, int64(min(attr.MaxMRSize, 1<<62)), n.pokeRetry); err != nil {
 		n.pd.Close()
 		return nil, errors.Wrap(err, "be: new node: registered memory")
 	}
@@ -104,13 +103,12 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 			for _, w := range n.workers {
 				w.cq.Close()
 			}
-			pool.Close()
+			n.mem.close()
 			n.pd.Close()
 			return nil, errors.Wrapf(err, "be: new node: completion queue of worker %d of %d", len(n.workers), cfg.Workers)
 		}
 		n.workers = append(n.workers, newWorker(n, q))
 	}
-	n.mem = &memory{pool: pool, poke: n.pokeRetry}
 	n.quota = &quota{limit: cfg.RecvQuotaBytes, poke: n.pokeRetry}
 	n.life, n.end = context.WithCancel(context.Background())
 	for _, w := range n.workers {
@@ -126,14 +124,15 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 }
 
 // Alloc gives a buffer of size bytes that can be sent. It is not zeroed. Its
-// owner is the caller until Send or Post takes it, or Free. Errors: ErrTooLarge,
-// ErrClosed, bemalloc.ErrLimit when Config.PoolBytes is used up, and a
+// owner is the caller until Send or Post takes it, or Free. No peer has a key to it,
+// unless it is published (Socket.Publish), or of a length that is offered to peers to
+// read (Socket.SetGet). Errors: ErrTooLarge, ErrClosed, bemalloc.ErrLimit when Config.PoolBytes is used up, and a
 // *bemalloc.RegisterError when the device takes no more memory.
 func (n *Node) Alloc(size int) ([]byte, error) {
 	if size > n.cfg.MaxMessage {
 		return nil, tooLarge(size, n.cfg.MaxMessage)
 	}
-	b, err := n.mem.pool.Alloc(size)
+	b, err := n.mem.allocMessage(size)
 	if err != nil {
 		return nil, n.allocError(size, err)
 	}
@@ -204,6 +203,18 @@ func (n *Node) onEvent(ev verbs.Event) {
 			}
 		}
 	})
+}
+
+// begin counts something that Close has to wait for, until wg.Done; false when the
+// node closes.
+func (n *Node) begin() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closing {
+		return false
+	}
+	n.wg.Add(1)
+	return true
 }
 
 func (n *Node) listener(id uint32) *Listener {
@@ -311,7 +322,7 @@ func (n *Node) Close() error {
 	if n.released {
 		return nil
 	}
-	if err := n.mem.pool.Close(); err != nil {
+	if err := n.mem.close(); err != nil {
 		return errors.Wrapf(err, "be: %s: close node: registered memory: free every buffer of Alloc and Recv, then close again", n.device)
 	}
 	n.released = true
@@ -333,11 +344,12 @@ func (n *Node) Close() error {
 // Stats counts what a node did. See core.Stats for the engines' part.
 type Stats struct {
 	core.Stats
-	Engines    int    // up or draining
-	Sockets    int    // on them
-	Strays     uint64 // completions of queue pairs that were gone
-	BadClients uint64 // bootstraps that a listener gave up
-	Memory     bemalloc.Stats
+	Engines    int            // up or draining
+	Sockets    int            // on them
+	Strays     uint64         // completions of queue pairs that were gone
+	BadClients uint64         // bootstraps that a listener gave up
+	Memory     bemalloc.Stats // of all key domains
+	Registered Registered
 }
 
 // add adds an engine's counts.
@@ -357,7 +369,7 @@ func (n *Node) Stats() Stats {
 			w.gather(&s)
 		}
 	}
-	s.Memory = n.mem.pool.Stats()
+	n.mem.stats(&s)
 	return s
 }
 

@@ -4,8 +4,11 @@ import (
 	"context"
 	"sync/atomic"
 
+	"github.com/pkg/errors"
+
 	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/be/internal/wire"
+	"github.com/byteexpress/byteexpress/mr"
 )
 
 // ErrToken says that a token is not one of the socket that it is used on.
@@ -17,6 +20,8 @@ type Token [wire.TokenLen]byte
 
 // Publication is a buffer that the peer of a socket may write to at any time.
 type Publication struct {
+	n      *Node
+	key    mr.Region // of the published bytes alone
 	token  Token
 	writes atomic.Uint64
 	waited uint64 // Wait's
@@ -25,21 +30,33 @@ type Publication struct {
 	err    error // set before closed is closed
 }
 
-// Publish lets the peer write to b, memory of the node's Alloc, by PostPut, as often
-// as it likes and with no exchange before each write: for a buffer that is used
-// again and again, as of a tensor whose size is known. It ends with the socket; b
+// Publish lets the peer write to b, memory of the node's Alloc or of Recv, by PostPut,
+// as often as it likes and with no exchange before each write: for a buffer that is
+// used again and again, as of a tensor whose size is known. It ends with the socket; b
 // stays the caller's, and must not be freed before Done is closed. Not for
-// callbacks: it waits for the worker. ErrUnsupported if the peer does not know
-// published buffers.
+// callbacks: it waits for the worker, and for the device, with which b is registered
+// once more: so that the peer has a key to b alone, and only until Done. ErrUnsupported
+// if the peer does not know published buffers.
 func (s *Socket) Publish(b []byte) (*Publication, error) {
 	if _, err := s.check(b); err != nil {
 		return nil, err
 	}
-	p := &Publication{notify: make(chan struct{}, 1), closed: make(chan struct{})}
+	n := s.conn.n
+	if _, err := n.mem.Region(b); err != nil {
+		return nil, ErrNotRegistered
+	}
+	if !n.begin() {
+		return nil, ErrClosed
+	}
+	defer n.wg.Done()
+	p := &Publication{n: n, notify: make(chan struct{}, 1), closed: make(chan struct{})}
+	if err := p.register(b); err != nil {
+		return nil, s.wrap(errors.Wrapf(err, "publish %d bytes", len(b)))
+	}
 	var err error
 	ok := s.conn.w.call(func() {
 		var k wire.Token
-		if k, err = s.core.Engine().Publish(s.core, b, p.written); err == nil {
+		if k, err = s.core.Engine().Publish(s.core, b, p.key.RKey, p.written); err == nil {
 			k.Put(p.token[:])
 		}
 	})
@@ -47,9 +64,26 @@ func (s *Socket) Publish(b []byte) (*Publication, error) {
 		err = ErrClosed
 	}
 	if err != nil {
+		p.deregister()
 		return nil, s.wrap(err)
 	}
 	return p, nil
+}
+
+// register makes a key for b. A write of no bytes needs none.
+func (p *Publication) register(b []byte) (err error) {
+	if len(b) > 0 {
+		p.key, err = p.n.pd.Register(b, domainAccess[writableDomain])
+	}
+	return err
+}
+
+// deregister ends the key. A device that refuses keeps the node from being closed,
+// with the reason.
+func (p *Publication) deregister() {
+	if p.key.Length > 0 {
+		_ = p.n.pd.Deregister(p.key)
+	}
 }
 
 // Token is what the peer needs to write.
@@ -93,7 +127,10 @@ func (p *Publication) Done() <-chan struct{} { return p.closed }
 func (p *Publication) written(err error) {
 	if err != nil {
 		p.err = err
-		close(p.closed)
+		p.n.wg.Go(func() { // not on the worker's time
+			p.deregister()
+			close(p.closed)
+		})
 		return
 	}
 	p.writes.Add(1)

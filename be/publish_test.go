@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"strings"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/be"
@@ -75,6 +76,49 @@ func TestPublish(t *testing.T) {
 	if _, err := server.Publish(nil); !errors.Is(err, be.ErrPeerClosed) {
 		t.Errorf("publish on a closed socket: %v", err)
 	}
+}
+
+// TestPublishNothing: a buffer of no bytes tells of writes of no bytes; memory that is
+// not the node's is refused.
+func TestPublishNothing(t *testing.T) {
+	p := newPair(t, be.Config{})
+	server, client := p.connect(t, "bell")
+	b := alloc(t, p.nodes[0], 0, 0)
+	pub, err := server.Publish(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	if err := client.PostPut(pub.Token(), alloc(t, p.nodes[1], 1, 0), func(err error) { ended <- err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; !errors.Is(err, be.ErrTooLarge) {
+		t.Errorf("a write of one byte: %v", err)
+	}
+	if err := client.PostPut(pub.Token(), nil, func(err error) { ended <- err }); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("a write of no bytes: %v", err)
+	}
+	if n, err := pub.Wait(limit(t)); n != 1 || err != nil {
+		t.Errorf("%d writes, %v", n, err)
+	}
+	for _, foreign := range [][]byte{nil, make([]byte, 8)} {
+		if _, err := server.Publish(foreign); !errors.Is(err, be.ErrNotRegistered) {
+			t.Errorf("publish %v: %v", foreign, err)
+		}
+	}
+	p.devs[0].RefuseRegistrations(-1)
+	m := alloc(t, p.nodes[0], 100, 0)
+	if _, err := server.Publish(m); err == nil || !strings.Contains(err.Error(), "publish 100 bytes") {
+		t.Errorf("a device that registers nothing more: %v", err)
+	}
+	p.devs[0].RefuseRegistrations(0)
+	server.Close()
+	<-pub.Done()
+	p.nodes[0].Free(b)
+	p.nodes[0].Free(m)
 }
 
 // A buffer that the peer writes to without asking, for data of a known size.

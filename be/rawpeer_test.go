@@ -2,6 +2,7 @@ package be_test
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net"
@@ -23,13 +24,15 @@ type rawPeer struct {
 	t    *testing.T
 	tcp  net.Conn
 	q    qp.QP
+	cq   cq.CQ
 	pool *bemalloc.Pool
 	lkey mr.LKey
 	buf  []byte
 }
 
-// newRawPeer connects to a listener as a well-behaved dialer would.
-func newRawPeer(t *testing.T, f *sim.Fabric, name, addr string) *rawPeer {
+// newRawPeer connects to a listener as a well-behaved dialer would, one that knows some
+// features.
+func newRawPeer(t *testing.T, f *sim.Fabric, name, addr string, features ...string) *rawPeer {
 	t.Helper()
 	must := func(err error) {
 		t.Helper()
@@ -45,7 +48,7 @@ func newRawPeer(t *testing.T, f *sim.Fabric, name, addr string) *rawPeer {
 	must(err)
 	c, err := ctx.CreateCQ(verbs.CQConfig{Entries: 256})
 	must(err)
-	p := &rawPeer{t: t}
+	p := &rawPeer{t: t, cq: c}
 	p.q, err = pd.CreateQP(verbs.QPConfig{SendCQ: c, RecvCQ: c, Caps: qp.Caps{SendWR: 64, RecvWR: 64, SendSGE: 1, RecvSGE: 1}})
 	must(err)
 	p.pool, err = bemalloc.New(bemalloc.Config{Registrar: pd, Access: mr.LocalWrite | mr.RemoteWrite})
@@ -62,8 +65,8 @@ func newRawPeer(t *testing.T, f *sim.Fabric, name, addr string) *rawPeer {
 	p.tcp, err = net.Dial("tcp", addr)
 	must(err)
 	h := with(peerHello(), "qp_num", p.q.Num())
-	h["incarnation"] = strings.Repeat("00", 15) + "a" + name[len(name)-1:]
-	h["gid"], h["gid_type"] = gid.GID, gid.Type.String()
+	h["incarnation"] = strings.Repeat("0", 32-2*len(name)) + hex.EncodeToString([]byte(name))
+	h["gid"], h["gid_type"], h["features"] = gid.GID, gid.Type.String(), features
 	p.tcp.Write(frame(h))
 	own, err := readFrame(p.tcp)
 	must(err)
@@ -74,11 +77,11 @@ func newRawPeer(t *testing.T, f *sim.Fabric, name, addr string) *rawPeer {
 	must(dgid.UnmarshalText([]byte(own["gid"].(string))))
 	path := qp.Path{
 		SGIDIndex: uint8(gid.Index), Access: mr.LocalWrite | mr.RemoteWrite, SendPSN: 5, DestNum: qp.Num(own["qp_num"].(float64)),
-		RecvPSN: qp.PSN(own["psn"].(float64)), DGID: dgid, Global: true, MTU: qp.MTU4096,
+		RecvPSN: qp.PSN(own["psn"].(float64)), DGID: dgid, Global: true, MTU: qp.MTU4096, MaxReads: 1,
 	}
 	must(path.ToInit(p.q))
 	for i := range 64 {
-		_, err := p.q.PostRecv([]qp.RecvWR{{ID: uint64(i), SGEs: []qp.SGE{{Addr: mr.Addr(p.buf), Length: 1 << 14, LKey: p.lkey}}}})
+		_, err := p.q.PostRecv([]qp.RecvWR{{ID: uint64(i), SGEs: []qp.SGE{{Addr: mr.Addr(p.received(i)), Length: rawReceive, LKey: p.lkey}}}})
 		must(err)
 	}
 	must(path.ToRTR(p.q))
@@ -100,6 +103,15 @@ func newRawPeer(t *testing.T, f *sim.Fabric, name, addr string) *rawPeer {
 	return p
 }
 
+// rawReceive is the length of each of the 64 receives: enough for control messages.
+const rawReceive = 512
+
+// received is the buffer of receive i, in the first half of p.buf.
+func (p *rawPeer) received(i int) []byte { return p.buf[i*rawReceive : (i+1)*rawReceive] }
+
+// reached is where reach READs to and WRITEs from.
+func (p *rawPeer) reached() []byte { return p.buf[3<<14:] }
+
 // send posts a SEND of these bytes.
 func (p *rawPeer) send(b []byte) {
 	p.t.Helper()
@@ -108,6 +120,31 @@ func (p *rawPeer) send(b []byte) {
 	if _, err := p.q.PostSend([]qp.SendWR{wr}); err != nil {
 		p.t.Fatal(err)
 	}
+}
+
+// wait gives the next completion that is meant.
+func (p *rawPeer) wait(meant func(*cq.Completion) bool) *cq.Completion {
+	p.t.Helper()
+	c := make([]cq.Completion, 1)
+	eventually(p.t, "a completion of the raw peer", func() bool {
+		n, err := p.cq.Poll(c)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		return n > 0 && meant(&c[0])
+	})
+	return &c[0]
+}
+
+// reach READs or WRITEs n bytes at an address of the peer and says how that ended.
+func (p *rawPeer) reach(op qp.Opcode, addr uint64, key mr.RKey, n int) cq.Status {
+	p.t.Helper()
+	const id = 1 << 20
+	wr := qp.SendWR{ID: id, Opcode: op, Flags: qp.Signaled, RemoteAddr: addr, RKey: key, SGEs: []qp.SGE{{Addr: mr.Addr(p.reached()), Length: uint32(n), LKey: p.lkey}}}
+	if _, err := p.q.PostSend([]qp.SendWR{wr}); err != nil {
+		p.t.Fatal(err)
+	}
+	return p.wait(func(c *cq.Completion) bool { return c.ID == id }).Status
 }
 
 // control encodes a control message.

@@ -51,6 +51,8 @@ func (m *poolMemory) Alloc(n int) ([]byte, error) {
 	return m.fakeMemory.Alloc(n)
 }
 
+func (m *poolMemory) AllocWritable(n int) ([]byte, error) { return m.Alloc(n) }
+
 func (m *poolMemory) Free(b []byte) { b = b[:cap(b)]; m.stack[len(b)] = append(m.stack[len(b)], b) }
 
 func newNull(b testing.TB) (*Engine, *nullQP, *Socket, *poolMemory) {

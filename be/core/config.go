@@ -37,14 +37,19 @@ type Config struct {
 }
 
 // Memory is where buffers come from: registered, and known to the queue pair's
-// protection domain.
+// protection domain. A key opens to a peer more than the buffer that it is given for,
+// so buffers with different rights are in different regions.
 type Memory interface {
-	// Alloc gives n bytes.
+	// Alloc gives n bytes that this side's device alone needs to reach.
 	Alloc(n int) ([]byte, error)
-	// Free gives a buffer of Alloc back.
+	// AllocWritable gives n bytes that a peer may write to with their remote key.
+	AllocWritable(n int) ([]byte, error)
+	// Free gives a buffer of either back.
 	Free(b []byte)
-	// Region gives the keys of a buffer of Alloc.
+	// Region gives the keys of a buffer of either.
 	Region(b []byte) (mr.Region, error)
+	// ReadKey gives the key with which a peer may read a buffer, false if none may.
+	ReadKey(b []byte) (mr.RKey, bool)
 }
 
 // Quota bounds the receive memory that all engines of a node hold together.

@@ -253,7 +253,11 @@ func (e *Engine) grant(in *incoming) bool {
 	if !e.quota.Reserve(in.length) {
 		return false
 	}
-	buf, err := e.mem.Alloc(in.length)
+	alloc := e.mem.AllocWritable
+	if in.get {
+		alloc = e.mem.Alloc // our own device writes there
+	}
+	buf, err := alloc(in.length)
 	if err != nil {
 		e.quota.Release(in.length)
 		return false

@@ -125,14 +125,15 @@ func (e *Engine) visitStart(s *Socket) {
 	}
 }
 
-// sendRTS asks the peer to take a large message, or in get mode to read it.
+// sendRTS asks the peer to take a large message, or in get mode to read it, if peers
+// may read the memory that it is in.
 func (e *Engine) sendRTS(s *Socket, m *outgoing) {
 	body := e.chain.header()[wire.HeaderLen:]
 	if s.get && !m.gathers() {
-		if r, err := e.mem.Region(m.buf); err == nil {
+		if key, ok := e.mem.ReadKey(m.buf); ok {
 			m.state = sendOffered
 			m.refs++
-			o := wire.Offer{Length: uint64(m.length), Addr: m.pieces[0].Addr, RKey: uint32(r.RKey)}
+			o := wire.Offer{Length: uint64(m.length), Addr: m.pieces[0].Addr, RKey: uint32(key)}
 			e.sendHeader(wire.RTS, wire.FlagGet, s.id, m.seq, o.Put(body), nil)
 			return
 		}

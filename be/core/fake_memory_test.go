@@ -3,7 +3,15 @@ package core
 import (
 	"errors"
 	"fmt"
+
 	"github.com/byteexpress/byteexpress/mr"
+)
+
+// Remote keys of the fake memory. What has none is reached by no peer.
+const (
+	localKey mr.RKey = iota + 1
+	writeKey
+	readKey
 )
 
 // fakeMemory is an arena that both sides' fake devices reach by address.
@@ -11,13 +19,15 @@ type fakeMemory struct {
 	arena []byte
 	base  uint64
 	next  int
-	free  map[int][]int  // by size class: offsets
-	live  map[uint64]int // address: class
+	free  map[int][]int   // by size class: offsets
+	live  map[uint64]int  // address: class
+	open  map[uint64]bool // address: peers may write
 	fail  bool
+	shut  bool // peers may read nothing
 }
 
 func newFakeMemory(size int) *fakeMemory {
-	m := &fakeMemory{arena: make([]byte, size), free: map[int][]int{}, live: map[uint64]int{}}
+	m := &fakeMemory{arena: make([]byte, size), free: map[int][]int{}, live: map[uint64]int{}, open: map[uint64]bool{}}
 	m.base = mr.Addr(m.arena)
 	return m
 }
@@ -50,6 +60,20 @@ func (m *fakeMemory) Alloc(n int) ([]byte, error) {
 	return m.arena[off : off+n : off+max(n, 1)], nil // even an empty one has an address
 }
 
+func (m *fakeMemory) AllocWritable(n int) ([]byte, error) {
+	b, err := m.Alloc(n)
+	if err == nil {
+		m.expose(b)
+	}
+	return b, err
+}
+
+// expose lets peers write to a buffer until it is freed, and gives the key.
+func (m *fakeMemory) expose(b []byte) mr.RKey {
+	m.open[mr.Addr(b)] = true
+	return writeKey
+}
+
 func (m *fakeMemory) Free(b []byte) {
 	addr := mr.Addr(b)
 	c, ok := m.live[addr]
@@ -57,6 +81,7 @@ func (m *fakeMemory) Free(b []byte) {
 		panic(fmt.Sprintf("free of %#x, which is not allocated", addr))
 	}
 	delete(m.live, addr)
+	delete(m.open, addr)
 	off := int(addr - m.base)
 	for i := range m.arena[off : off+c] {
 		m.arena[off+i] = 0xdd // a late write shows
@@ -64,9 +89,15 @@ func (m *fakeMemory) Free(b []byte) {
 	m.free[c] = append(m.free[c], off)
 }
 
-func (m *fakeMemory) Region([]byte) (mr.Region, error) {
-	return mr.Region{Addr: m.base, Length: uint64(len(m.arena)), LKey: 1, RKey: 2}, nil
+func (m *fakeMemory) Region(b []byte) (mr.Region, error) {
+	r := mr.Region{Addr: m.base, Length: uint64(len(m.arena)), LKey: 1, RKey: localKey}
+	if m.open[mr.Addr(b)] {
+		r.RKey = writeKey
+	}
+	return r, nil
 }
+
+func (m *fakeMemory) ReadKey([]byte) (mr.RKey, bool) { return readKey, !m.shut }
 
 func (m *fakeMemory) at(addr uint64, n uint32) []byte {
 	off := addr - m.base
@@ -75,12 +106,23 @@ func (m *fakeMemory) at(addr uint64, n uint32) []byte {
 
 // owns reports whether n bytes lie in one allocated buffer.
 func (m *fakeMemory) owns(addr uint64, n uint32) bool {
+	_, ok := m.holding(addr, n)
+	return ok
+}
+
+// writable reports whether that is one to which peers may write.
+func (m *fakeMemory) writable(addr uint64, n uint32) bool {
+	at, ok := m.holding(addr, n)
+	return ok && m.open[at]
+}
+
+func (m *fakeMemory) holding(addr uint64, n uint32) (at uint64, ok bool) {
 	for at, c := range m.live {
 		if addr >= at && addr+uint64(n) <= at+uint64(c) {
-			return true
+			return at, true
 		}
 	}
-	return false
+	return 0, false
 }
 
 // fakeQuota is a quota for one goroutine.

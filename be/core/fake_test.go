@@ -29,7 +29,7 @@ type fakeQP struct {
 	closed   bool
 	posts    int
 	imms     int
-	stray    int // READs and WRITEs of memory that is not allocated
+	stray    int // READs and WRITEs of memory that is not allocated for them
 }
 
 type sent struct {
@@ -144,17 +144,17 @@ func (q *fakeQP) carry() bool {
 		payload = append(payload, q.mem.at(g.Addr, g.Length)...)
 	}
 	if s.Opcode == qp.Write || s.Opcode == qp.WriteWithImm {
-		if s.RKey != 2 {
+		if s.RKey != writeKey {
 			q.t.Errorf("WRITE with rkey %d", s.RKey)
 		}
-		if len(payload) > 0 && !q.mem.owns(s.RemoteAddr, uint32(len(payload))) {
+		if len(payload) > 0 && !q.mem.writable(s.RemoteAddr, uint32(len(payload))) {
 			q.stray++
 		}
 		copy(q.mem.at(s.RemoteAddr, uint32(len(payload))), payload)
 	}
 	if s.Opcode == qp.Read {
 		g := s.SGEs[0]
-		if s.RKey != 2 || !q.mem.owns(s.RemoteAddr, g.Length) || !q.mem.owns(g.Addr, g.Length) {
+		if s.RKey != readKey || !q.mem.owns(s.RemoteAddr, g.Length) || !q.mem.owns(g.Addr, g.Length) {
 			q.stray++
 		}
 		copy(q.mem.at(g.Addr, g.Length), q.mem.at(s.RemoteAddr, g.Length))
@@ -376,7 +376,7 @@ func (w *world) check(s *side) {
 		w.t.Fatalf("%s: %d bytes posted over all engines, the bound is %d", s.name, c.posted, c.limit)
 	}
 	if s.qp.stray > 0 && !w.astray {
-		w.t.Fatalf("%s: %d READs and WRITEs of memory that is not allocated", s.name, s.qp.stray)
+		w.t.Fatalf("%s: %d READs and WRITEs of memory that is not allocated for them", s.name, s.qp.stray)
 	}
 	if s.qp.full > 0 {
 		w.t.Fatalf("%s: the queue was full at a post", s.name)

@@ -11,8 +11,9 @@ import "github.com/byteexpress/byteexpress/be/internal/wire"
 // Until then a message that the sender gave up is in the socket's offered list.
 
 // SetGet has the large messages of a socket offered to the peer from now on, or
-// written to it as usual. Gathered messages are always written. ErrUnsupported if
-// the peer does not know get mode.
+// written to it as usual. Gathered messages, and those in memory that no peer may read
+// (Memory.ReadKey), are always written. ErrUnsupported if the peer does not know get
+// mode.
 func (e *Engine) SetGet(s *Socket, on bool) error {
 	if on && !e.cfg.Get {
 		return ErrUnsupported

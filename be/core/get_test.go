@@ -61,6 +61,32 @@ func TestGetWithOldPeer(t *testing.T) {
 	w.end()
 }
 
+// TestGetOfUnreadable: what lies in memory that peers may not read is written, among
+// messages that are offered.
+func TestGetOfUnreadable(t *testing.T) {
+	w := newWorld(t, 1, testConfig())
+	own, _ := w.open(0)
+	from, to := w.sides[0], w.sides[1]
+	if err := from.e.SetGet(own, true); err != nil {
+		t.Fatal(err)
+	}
+	var f flow
+	for i := range 6 {
+		w.mem.shut = i%2 == 1
+		w.send(from, own, &f, 20_000+i, 0)
+		w.settle()
+	}
+	for i, b := range to.got[own.id] {
+		if !bytes.Equal(b, f.sent[i]) || f.ended[i] != nil {
+			t.Errorf("message %d differs or ended with %v", i, f.ended[i])
+		}
+	}
+	if st := from.e.Stats(); st.Offered != 3 || st.Rendezvous != 3 || len(to.got[own.id]) != 6 {
+		t.Errorf("%d offered and %d written of %d", st.Offered, st.Rendezvous, len(to.got[own.id]))
+	}
+	w.end()
+}
+
 // TestOfferedBufferIsKept: a sender that gives an offered message up, or closes the
 // socket, keeps the buffer until the peer reads it no more. In the control it does
 // not, and the peer reads memory that is somebody else's by then.

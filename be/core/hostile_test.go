@@ -77,7 +77,7 @@ func (v *victim) offer() {
 func (v *victim) publish(n int) uint32 {
 	v.open()
 	b, _ := v.side.mem.Alloc(n)
-	k, err := v.e.Publish(v.in[0], b, func(err error) {
+	k, err := v.e.Publish(v.in[0], b, writeKey, func(err error) {
 		if err != nil {
 			v.side.mem.Free(b)
 		}

@@ -14,11 +14,11 @@ import (
 // ErrToken says that a token is not one of the socket.
 var ErrToken = errors.New("token is not of a buffer that the peer published on this socket")
 
-// Publish lets the peer of a socket write to b, memory of the engine's, whenever it
-// likes. written(nil) is called after each write, and written with an error once,
+// Publish lets the peer of a socket write to b, to whose bytes key opens the way,
+// whenever it likes. written(nil) is called after each write, and written with an error once,
 // at the end of the socket, when the peer writes no more: until then b must not be
 // freed. ErrUnsupported if the peer does not know how.
-func (e *Engine) Publish(s *Socket, b []byte, written func(error)) (wire.Token, error) {
+func (e *Engine) Publish(s *Socket, b []byte, key mr.RKey, written func(error)) (wire.Token, error) {
 	switch {
 	case s.state != sockOpen:
 		return wire.Token{}, e.closed(s)
@@ -26,10 +26,6 @@ func (e *Engine) Publish(s *Socket, b []byte, written func(error)) (wire.Token, 
 		return wire.Token{}, ErrUnsupported
 	case uint64(len(b)) > e.cfg.MaxMessage:
 		return wire.Token{}, ErrTooLarge
-	}
-	r, err := e.mem.Region(b)
-	if err != nil {
-		return wire.Token{}, err
 	}
 	in := e.newIncoming()
 	in.sock, in.length, in.written, in.state = s, len(b), written, recvPublished
@@ -39,7 +35,7 @@ func (e *Engine) Publish(s *Socket, b []byte, written func(error)) (wire.Token, 
 		return wire.Token{}, ErrTransfers
 	}
 	in.next, s.published = s.published, in
-	return wire.Token{Socket: s.id, Transfer: transfer, RKey: uint32(r.RKey), Addr: mr.Addr(b), Length: uint64(len(b))}, nil
+	return wire.Token{Socket: s.id, Transfer: transfer, RKey: uint32(key), Addr: mr.Addr(b), Length: uint64(len(b))}, nil
 }
 
 // ErrTransfers says that an engine has no free transfer slot.

@@ -20,7 +20,7 @@ func (w *world) publish(s *side, k *Socket, n int, free bool) *known {
 	p := new(known)
 	p.b, _ = w.mem.Alloc(n)
 	var err error
-	p.token, err = s.e.Publish(k, p.b, func(err error) {
+	p.token, err = s.e.Publish(k, p.b, w.mem.expose(p.b), func(err error) {
 		if err == nil {
 			p.writes++
 			return
@@ -95,7 +95,7 @@ func TestPutRefused(t *testing.T) {
 	w.put(w.sides[0], own, &f, p.token, 101, 1, 0)
 	w.sides[0].e.cfg.Publish = false
 	w.put(w.sides[0], own, &f, p.token, 10, 1, 0)
-	if _, err := w.sides[0].e.Publish(own, p.b, nil); !errors.Is(err, ErrUnsupported) {
+	if _, err := w.sides[0].e.Publish(own, p.b, 0, nil); !errors.Is(err, ErrUnsupported) {
 		t.Errorf("publish with an old peer: %v", err)
 	}
 	w.sides[0].e.cfg.Publish = true

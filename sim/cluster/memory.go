@@ -80,6 +80,9 @@ func (m *memory) Alloc(n int) ([]byte, error) {
 	return b[:n], nil
 }
 
+// AllocWritable gives n bytes: all memory of a node is one key domain.
+func (m *memory) AllocWritable(n int) ([]byte, error) { return m.Alloc(n) }
+
 // Free gives a buffer back.
 func (m *memory) Free(b []byte) {
 	b = b[:1]
@@ -102,6 +105,12 @@ func (m *memory) Region(b []byte) (mr.Region, error) {
 		return mr.Region{}, errors.Errorf("no buffer of the node begins at %#x", mr.Addr(b))
 	}
 	return k.region, nil
+}
+
+// ReadKey gives the key with which a peer may read a buffer.
+func (m *memory) ReadKey(b []byte) (mr.RKey, bool) {
+	r, err := m.Region(b)
+	return r.RKey, err == nil
 }
 
 func (m *memory) isBulk(b []byte) bool { return m.bulk != nil && &b[0] == &m.bulk[0] }
