@@ -68,9 +68,34 @@ func (c *Cluster) At(t des.Time, f func()) { c.k.At(t, c.callKind, c.calls.Put(f
 // Connect makes an engine on each of two nodes and joins them. Node a counts as the
 // one that dialed. An engine that failed before is replaced.
 func (c *Cluster) Connect(a, b int) error {
+	if err := c.checkPair(a, b); err != nil {
+		return err
+	}
+	for _, n := range [2]int{a, b} {
+		if old := c.nodes[n].toPeer[a+b-n]; old != nil && old.core.Up() {
+			return errors.Errorf("connect %d to %d: node %d has an engine to node %d", a, b, n, a+b-n)
+		}
+	}
+	return c.join(a, b)
+}
+
+// ConnectMore is Connect, but nodes that have engines to each other get one more,
+// which Open uses from now on.
+func (c *Cluster) ConnectMore(a, b int) error {
+	if err := c.checkPair(a, b); err != nil {
+		return err
+	}
+	return c.join(a, b)
+}
+
+func (c *Cluster) checkPair(a, b int) error {
 	if a == b || min(a, b) < 0 || max(a, b) >= len(c.nodes) {
 		return errors.Errorf("connect %d to %d: want two of %d nodes", a, b, len(c.nodes))
 	}
+	return nil
+}
+
+func (c *Cluster) join(a, b int) error {
 	ends := [2]*Node{c.nodes[a], c.nodes[b]}
 	var es [2]*engine
 	var paths [2]qp.Path

@@ -28,6 +28,7 @@ type Config struct {
 	Backlog     int    // messages of a socket that were not taken; 0: 128
 	MaxSockets  int    // of an engine and side; 0: 65536
 	QuotaBytes  int    // of large messages that a node receives; 0: 1 GiB
+	Get         bool   // engines know get mode: Socket's large messages are READ after core.Engine.SetGet
 	MTU         qp.MTU // path MTU; 0: the port's, 4096
 	MemoryBytes int    // registered memory of a node; 0: 1 GiB
 
@@ -92,7 +93,7 @@ func (c *Config) fill() error {
 func (c *Config) engine(i int, initiator bool, bound *core.Cap) core.Config {
 	return core.Config{
 		SendDepth: c.SendDepth, RecvDepth: c.RecvDepth, PeerDepth: c.RecvDepth, EagerLimit: c.EagerBytes, Fragment: c.Fragment, Window: c.Window,
-		MaxMessage: uint64(c.MaxMessage), Backlog: c.Backlog, PeerBacklog: c.Backlog, MaxSockets: c.MaxSockets, Initiator: initiator,
+		MaxMessage: uint64(c.MaxMessage), Backlog: c.Backlog, PeerBacklog: c.Backlog, MaxSockets: c.MaxSockets, Initiator: initiator, Get: c.Get,
 		IDBase: uint64(i) << 32, RecvBit: recvBit,
 		WindowTarget: c.WindowTarget, Cap: bound, Keepalive: c.Keepalive, PeerTimeout: c.PeerTimeout, DrainTimeout: c.DrainTimeout, Linger: c.Linger,
 	}

@@ -3,8 +3,6 @@ package cluster
 import (
 	"time"
 
-	"github.com/pkg/errors"
-
 	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/qp"
@@ -123,9 +121,6 @@ func (n *Node) Stats() (s core.Stats) {
 }
 
 func (n *Node) newEngine(peer int, initiator bool) (*engine, error) {
-	if old := n.toPeer[peer]; old != nil && old.core.Up() {
-		return nil, errors.Errorf("node %d has an engine to node %d", n.ID(), peer)
-	}
 	cfg := &n.c.cfg
 	q, err := n.host.NewQP(n.cq, n.cq, qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 4, RecvSGE: 2})
 	if err != nil {

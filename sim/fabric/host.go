@@ -14,6 +14,10 @@ type flow struct {
 	src, dst *Host
 	hash     uint64
 
+	// answers: it carries answers to READs. Acknowledgements must not overtake those,
+	// which would then count as lost, and go in their class from then on.
+	answers bool
+
 	react     reaction // at the sender
 	nextAvail des.Time // when its limit lets the next frame go
 
@@ -97,7 +101,10 @@ func (h *Host) Send(_ *nic.NIC, p *nic.Packet) nic.Ticket {
 	}
 	fr := h.f.newFrame()
 	fr.pkt, fr.flow, fr.to, fr.hash, fr.kind, fr.class = *p, fl, fl.dst, fl.hash, packetFrame, data
-	if p.Op.IsAck() {
+	if p.Op.IsReadResponse() {
+		fl.answers = true
+	}
+	if p.Op.IsAck() && !fl.answers {
 		fr.class = control
 	}
 	fr.size = lowerBytes + p.Op.HeaderBytes() + p.Payload.Len()

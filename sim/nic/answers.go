@@ -100,9 +100,9 @@ func (n *NIC) duplicate(q *QP, p *Packet, f opFlag) {
 	q.pending = append(q.pending, a)
 }
 
-// respond answers pending READs and atomics with up to budget packets. more: the
-// budget stopped it.
-func (n *NIC) respond(q *QP, budget int) (more bool) {
+// respond answers pending READs and atomics with up to budget packets, and gives
+// what is left of it. more: the budget stopped it.
+func (n *NIC) respond(q *QP, budget int) (left int, more bool) {
 	for len(q.pending) > 0 {
 		a := &q.pending[0]
 		packets := q.packetsOf(a.length)
@@ -111,7 +111,7 @@ func (n *NIC) respond(q *QP, budget int) (more bool) {
 		}
 		for ; a.sent < packets; a.sent++ {
 			if budget == 0 {
-				return true
+				return 0, true
 			}
 			budget--
 			n.sendAnswer(q, a, packets)
@@ -122,7 +122,7 @@ func (n *NIC) respond(q *QP, budget int) (more bool) {
 		copy(q.pending, q.pending[1:])
 		q.pending = q.pending[:len(q.pending)-1]
 	}
-	return false
+	return budget, false
 }
 
 func (n *NIC) sendAnswer(q *QP, a *answer, packets uint32) {

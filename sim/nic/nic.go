@@ -46,9 +46,10 @@ type Config struct {
 	// HoldSends lets receive completions overtake up to that many send completions
 	// of the same CQ (a fault for tests); 0: in order.
 	HoldSends int
-	// Offer, if not nil, leaves it to the driver when request packets go out, as a
-	// fabric with a rate does: instead of sending, Run offers a queue pair that has
-	// some, and again only after Transmit was called for it. It must not call the NIC.
+	// Offer, if not nil, leaves it to the driver when packets of requests and of answers
+	// to READs go out, as a fabric with a rate does: instead of sending, Run offers a
+	// queue pair that has some, and again only after Transmit was called for it. It must
+	// not call the NIC.
 	Offer func(q *QP)
 	// SkipWrites leaves the payload of WRITEs where it is, for runs in which nobody
 	// reads it and copying would be most of the work. All else is as ever: memory
@@ -172,28 +173,41 @@ func (n *NIC) serve(q *QP) (more bool) {
 		n.flush(q)
 		return false
 	}
-	more = n.respond(q, quantum)
-	if !more {
+	if n.cfg.Offer != nil {
+		if len(q.pending) == 0 {
+			n.acknowledge(q)
+		}
+		if !q.offered && (len(q.pending) > 0 || q.wantsToSend()) {
+			q.offered = true
+			n.cfg.Offer(q)
+		}
+		n.timers.arm(q)
+		return false
+	}
+	if _, more = n.respond(q, quantum); !more {
 		n.acknowledge(q)
 	}
-	if n.cfg.Offer == nil {
-		more = n.transmit(q, quantum) || more
-	} else if !q.offered && q.wantsToSend() {
-		q.offered = true
-		n.cfg.Offer(q)
-	}
+	more = n.transmit(q, quantum) || more
 	n.timers.arm(q)
 	return more
 }
 
-// Transmit sends up to budget packets of a queue pair that was offered. more: it
-// has more to send now; otherwise it will be offered again when it has.
+// Transmit sends up to budget packets of a queue pair that was offered, answers to
+// READs and atomics first. more: it has more to send now; otherwise it will be offered
+// again when it has.
 func (n *NIC) Transmit(now time.Duration, q *QP, budget int) (more bool) {
 	n.now = now
 	if n.lost {
 		return false
 	}
-	more = n.transmit(q, budget)
+	if q.state != qp.Err {
+		if budget, more = n.respond(q, budget); !more {
+			n.acknowledge(q)
+		}
+	}
+	if !more {
+		more = n.transmit(q, budget)
+	}
 	q.offered = more
 	n.timers.arm(q)
 	n.failOverflowed()

@@ -155,6 +155,9 @@ func (o Op) HeaderBytes() int {
 // IsAck reports whether the packet is an acknowledgement, positive or negative.
 func (o Op) IsAck() bool { return o == OpAck || o == OpAtomicAck }
 
+// IsReadResponse reports whether the packet carries what a READ asked for.
+func (o Op) IsReadResponse() bool { return o >= OpReadRespFirst && o <= OpReadRespOnly }
+
 // Packet is one packet between two NICs, headers as fields. It is a plain value;
 // its payload refers to memory of the sender.
 type Packet struct {

@@ -17,11 +17,12 @@ const Schema = "bebench/1"
 // never 0; so numbers are pointers wherever 0 can be a result.
 type Document struct {
 	Schema      string         `json:"schema"`
-	Command     string         `json:"command"` // "msg lat"
-	Started     string         `json:"started"` // RFC 3339
-	Args        map[string]any `json:"args"`    // the flags in effect
-	Host        Host           `json:"host"`
+	Command     string         `json:"command"`           // "msg lat"
+	Started     string         `json:"started,omitempty"` // RFC 3339; absent where time is virtual
+	Args        map[string]any `json:"args"`              // the flags in effect
+	Host        *Host          `json:"host,omitempty"`    // absent where it has no part in the result
 	Device      *Device        `json:"device,omitempty"`
+	Scenario    any            `json:"scenario,omitempty"` // of fabric: what was simulated, defaults included
 	Rows        []Row          `json:"rows"`
 	Ratios      []Ratio        `json:"ratios,omitempty"`
 	Interrupted bool           `json:"interrupted,omitempty"` // the rows are partial
@@ -56,6 +57,23 @@ type Row struct {
 	Histogram     []Bar            `json:"histogram,omitempty"`
 	Interrupted   bool             `json:"interrupted,omitempty"` // ended before its time
 	Interval      bool             `json:"interval,omitempty"`    // covers a part of a run; only in a stream
+	Point         *Point           `json:"point,omitempty"`       // of a sweep
+	CDF           []float64        `json:"cdf_us,omitempty"`      // latency at each permille
+	Series        *Series          `json:"series,omitempty"`      // over the time of the run
+}
+
+// Point is the value of the parameter that a sweep is of.
+type Point struct {
+	Of    string `json:"of"`
+	Value int    `json:"value"`
+}
+
+// Series are values at equal distances of time.
+type Series struct {
+	PeriodUS    float64 `json:"period_us"`
+	QueueBytes  []int64 `json:"queue_bytes"`  // the longest queue of the network
+	Pauses      []int64 `json:"pauses"`       // begun since the last value
+	GoodputMbps []int64 `json:"goodput_mbps"` // of all hosts, since the last value
 }
 
 // Latency is a distribution in microseconds.
@@ -90,8 +108,9 @@ type Ratio struct {
 
 // New makes an empty document.
 func New(command string, args map[string]any, now time.Time) *Document {
+	host := ThisHost()
 	return &Document{
-		Schema: Schema, Command: command, Started: now.Format(time.RFC3339), Args: args, Host: ThisHost(), Rows: []Row{},
+		Schema: Schema, Command: command, Started: now.Format(time.RFC3339), Args: args, Host: &host, Rows: []Row{},
 	}
 }
 

@@ -30,7 +30,7 @@ func (d *Document) Save(path string) error {
 type streamed struct {
 	Schema  string  `json:"schema"`
 	Command string  `json:"command"`
-	Host    *Host   `json:"host"`
+	Host    *Host   `json:"host,omitempty"`
 	Device  *Device `json:"device,omitempty"`
 	Row     *Row    `json:"row,omitempty"`
 	Ratio   *Ratio  `json:"ratio,omitempty"`
@@ -50,6 +50,6 @@ func (d *Document) StreamRatios(w io.Writer) error {
 }
 
 func (d *Document) stream(w io.Writer, s streamed) error {
-	s.Schema, s.Command, s.Host, s.Device = d.Schema, d.Command, &d.Host, d.Device
+	s.Schema, s.Command, s.Host, s.Device = d.Schema, d.Command, d.Host, d.Device
 	return errors.Wrap(json.NewEncoder(w).Encode(s), "JSON stream")
 }

@@ -186,7 +186,7 @@ func TestStreamLineCanBeReadAlone(t *testing.T) {
 		t.Fatalf("stream of a row and two ratios: %+v", got)
 	}
 	for _, s := range got {
-		if s.Schema != Schema || s.Command != "ps" || s.Host == nil || *s.Host != d.Host || s.Device == nil || s.Device.Name != "rxe0" {
+		if s.Schema != Schema || s.Command != "ps" || s.Host == nil || *s.Host != *d.Host || s.Device == nil || s.Device.Name != "rxe0" {
 			t.Errorf("line %+v lacks what it needs", s)
 		}
 	}

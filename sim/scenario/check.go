@@ -1,0 +1,273 @@
+package scenario
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/sim/des"
+)
+
+// Kinds of workloads.
+const (
+	incastKind      = "incast"
+	trainingKind    = "training"
+	inferenceKind   = "inference"
+	connectionsKind = "connections"
+)
+
+const (
+	maxHosts   = 20_000
+	maxMessage = 64 << 20
+	maxWindow  = 1 << 30
+)
+
+// fill takes the defaults.
+func (s *Scenario) fill() {
+	def := func(v *int, d int) { *v = cmp.Or(*v, d) }
+	span := func(v *Span, d des.Time) { *v = cmp.Or(*v, Span(d)) }
+	span(&s.Drain, 20*des.Millisecond)
+	span(&s.Sample, 10*des.Microsecond)
+	t := &s.Topology
+	def(&t.PerLeaf, 32)
+	def(&t.Spines, 8)
+	def(&t.Gbps, 100)
+	def(&t.UpGbps, 4*t.Gbps)
+	span(&t.Delay, 300*des.Nanosecond)
+	span(&t.UpDelay, des.Microsecond)
+	def(&s.Switch.BufferBytes, 16<<20)
+	span(&s.Switch.Latency, 500*des.Nanosecond)
+	def(&s.NIC.MTU, 4096)
+	def(&s.NIC.Quantum, 1)
+	s.NIC.DCQCN = cmp.Or(s.NIC.DCQCN, "paper15")
+	e := &s.Engine
+	def(&e.FragmentBytes, 8<<10)
+	def(&e.EagerBytes, 512)
+	def(&e.SendDepth, 16)
+	def(&e.RecvDepth, 8)
+	def(&e.WindowBytes, e.FragmentBytes)
+	def(&e.MaxWindowBytes, max(1<<20, e.FragmentBytes))
+	span(&e.WindowTarget, 5*des.Microsecond)
+	span(&e.StepDelay, 500*des.Nanosecond)
+	def(&e.AckTimeout, 14)
+	def(&e.RetryCount, 7)
+	w := &s.Workload
+	switch w.Kind {
+	case incastKind, connectionsKind:
+		def(&w.Outstanding, 2)
+	case inferenceKind:
+		def(&w.Outstanding, 1)
+		def(&w.Fanout, w.Servers)
+		def(&w.RequestBytes, 256)
+	case trainingKind:
+		def(&w.LoadPercent, 40)
+		def(&w.VictimBytes, 4000)
+		span(&w.VictimPeriod, 20*des.Microsecond)
+	}
+	if t.Hosts == 0 {
+		t.Hosts = s.needs()
+	}
+	for i := range s.Variants {
+		v := &s.Variants[i]
+		if v.byName {
+			if std, err := s.standard(v.Name); err == nil {
+				*v = std
+			}
+		}
+		v.Transport = cmp.Or(v.Transport, "rdma")
+	}
+}
+
+// needs is how many hosts the workload has.
+func (s *Scenario) needs() int {
+	w := &s.Workload
+	switch w.Kind {
+	case incastKind:
+		return w.Senders + 1
+	case trainingKind:
+		return w.Trainers + w.Servers
+	case inferenceKind:
+		return w.Rankers + w.Servers
+	case connectionsKind:
+		return w.Clients + 1
+	}
+	return 0
+}
+
+// limit is a field with its bounds, and what to do about a value outside.
+type limit struct {
+	name      string
+	v         int
+	low, high int
+	remedy    string
+}
+
+func checkLimits(limits []limit) error {
+	for _, l := range limits {
+		if l.v < l.low || l.v > l.high {
+			return errors.Errorf("%s is %d, want %d to %d: %s", l.name, l.v, l.low, l.high, l.remedy)
+		}
+	}
+	return nil
+}
+
+// check refuses what cannot be.
+func (s *Scenario) check() error {
+	if s.Version != Version {
+		return errors.Errorf("version is %d, want %d: this is the format that is read here", s.Version, Version)
+	}
+	if s.Name == "" {
+		return errors.New("name is empty, want a name: results are known by it")
+	}
+	for _, f := range []struct {
+		name      string
+		v         Span
+		low, high des.Time
+		remedy    string
+	}{
+		{"duration", s.Duration, des.Microsecond, des.Second, "it is the virtual time of the load"},
+		{"warmup", s.Warmup, 0, s.Duration.time() - 1, "it is a part of duration"},
+		{"drain", s.Drain, 0, 100 * des.Second, "it is how long messages under way may take at the end"},
+		{"sample", s.Sample, 100 * des.Nanosecond, des.Second, "it is the period of time series"},
+		{"topology.delay", s.Topology.Delay, 0, des.Second, "a meter of cable is 5ns"},
+		{"topology.up_delay", s.Topology.UpDelay, 0, des.Second, "a meter of cable is 5ns"},
+		{"switch.latency", s.Switch.Latency, 0, des.Second, "a switch chip has 300ns to 500ns"},
+		{"engine.step_delay", s.Engine.StepDelay, 0, des.Second, "it is the processor's time"},
+		{"engine.window_target", s.Engine.WindowTarget, des.Nanosecond, des.Second, "it is the queueing that the adaptive window aims at"},
+	} {
+		if f.v.time() < f.low || f.v.time() > f.high {
+			return errors.Errorf("%s is %v, want %v to %v: %s", f.name, f.v, f.low.Duration(), f.high.Duration(), f.remedy)
+		}
+	}
+	if n := s.Duration.time() / s.Sample.time(); n > maxSamples {
+		return errors.Errorf("sample is %v, want at least %v for that duration: a series has %d points at most", s.Sample, (s.Duration.time() / maxSamples).Duration(), maxSamples)
+	}
+	w, t, e, sw := &s.Workload, &s.Topology, &s.Engine, &s.Switch
+	if err := checkLimits([]limit{
+		{"topology.hosts", t.Hosts, 2, maxHosts, "leave it out: it is what the workload needs"},
+		{"topology.per_leaf", t.PerLeaf, 1, 1024, "it is how many hosts a leaf switch has"},
+		{"topology.spines", t.Spines, 1, 256, "it is how many spine switches there are"},
+		{"topology.gbps", t.Gbps, 1, 800, "it is the rate of a host's link"},
+		{"topology.up_gbps", t.UpGbps, 1, 8000, "it is the rate of links between switches"},
+		{"switch.buffer_bytes", sw.BufferBytes, 1, 1 << 40, "chips have 16 to 64 MiB"},
+		{"switch.egress_bytes", sw.EgressBytes, 0, 1 << 40, "0 is no bound of one queue"},
+		{"switch.ecn_kmin_bytes", sw.KminBytes, 0, sw.KmaxBytes, "give ecn_kmax_bytes too, and not less"},
+		{"nic.quantum", s.NIC.Quantum, 1, 1024, "it is a number of packets"},
+		{"engine.fragment_bytes", e.FragmentBytes, 256, 16 << 20, "it is what one WRITE or READ carries"},
+		{"engine.eager_bytes", e.EagerBytes, 256, 1 << 20, "messages up to here are one SEND"},
+		{"engine.send_depth", e.SendDepth, 2, 1 << 15, "it is the length of an engine's chain"},
+		{"engine.recv_depth", e.RecvDepth, 4, 1 << 15, "it is how many receives are posted"},
+		{"engine.window_bytes", e.WindowBytes, e.FragmentBytes, maxWindow, "a window has room for a fragment"},
+		{"engine.max_window_bytes", e.MaxWindowBytes, e.FragmentBytes, maxWindow, "a window has room for a fragment"},
+		{"engine.ack_timeout", e.AckTimeout, 1, 31, "it is an exponent, of 4.096us"},
+		{"engine.retry_count", e.RetryCount, 1, 7, "it has three bits on the wire"},
+	}); err != nil {
+		return err
+	}
+	if !(sw.Pmax >= 0 && sw.Pmax <= 1) {
+		return errors.Errorf("switch.ecn_pmax is %v, want 0 to 1: it is a probability", sw.Pmax)
+	}
+	if !slices.Contains([]int{256, 512, 1024, 2048, 4096}, s.NIC.MTU) {
+		return errors.Errorf("nic.mtu_bytes is %d, want 256, 512, 1024, 2048 or 4096: a path MTU is one of these", s.NIC.MTU)
+	}
+	if _, ok := dcqcnProfiles[s.NIC.DCQCN]; !ok {
+		return oneOf("nic.dcqcn", s.NIC.DCQCN, "paper15", "off")
+	}
+	if !slices.Contains(topologies, t.Kind) {
+		return oneOf("topology.kind", t.Kind, topologies...)
+	}
+	if n := s.needs(); n > t.Hosts {
+		return errors.Errorf("topology.hosts is %d, and the workload has %d: leave it out, or give it as many", t.Hosts, n)
+	}
+	if t.Kind == "pair" && t.Hosts != 2 {
+		return errors.Errorf("topology.hosts is %d, want 2 for a pair: take kind \"single\" for more", t.Hosts)
+	}
+	for _, err := range []error{w.check(), s.checkSweep(), s.checkFaults(), s.checkVariants()} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func oneOf(name, got string, choices ...string) error {
+	return errors.Errorf("%s is %q, want one of %s", name, got, strings.Join(choices, ", "))
+}
+
+func (w *Workload) check() error {
+	var limits []limit
+	add := func(name string, v, low, high int, remedy string) {
+		limits = append(limits, limit{"workload." + name, v, low, high, remedy})
+	}
+	switch w.Kind {
+	case incastKind:
+		add("senders", w.Senders, 1, maxHosts-1, "it is how many hosts send to one")
+		add("outstanding", w.Outstanding, 1, 128, "it is how many messages a sender has under way")
+	case trainingKind:
+		add("trainers", w.Trainers, 1, maxHosts, "they push to the servers")
+		add("servers", w.Servers, 1, maxHosts, "trainers push to them")
+		add("load_percent", w.LoadPercent, 1, 200, "it is the share of the servers' links that the pushes take")
+		add("victim_bytes", w.VictimBytes, 1, maxMessage, "it is a message's length")
+	case inferenceKind:
+		add("rankers", w.Rankers, 1, maxHosts, "they fetch from the servers")
+		add("servers", w.Servers, 1, maxHosts, "rankers fetch from them")
+		add("fanout", w.Fanout, 1, w.Servers, "a fetch asks that many of the servers")
+		add("outstanding", w.Outstanding, 1, 64, "it is how many fetches a ranker has under way")
+		add("request_bytes", w.RequestBytes, 1, maxMessage, "it is a message's length")
+	case connectionsKind:
+		add("clients", w.Clients, 1, maxHosts-1, "it is how many hosts send to one")
+		add("connections", w.Connections, 1, 100_000, "it is the number of sockets in all")
+		add("outstanding", w.Outstanding, 1, 128, "it is how many messages a socket has under way")
+	default:
+		return oneOf("workload.kind", w.Kind, incastKind, trainingKind, inferenceKind, connectionsKind)
+	}
+	if err := checkLimits(limits); err != nil {
+		return err
+	}
+	z := &w.Size
+	switch {
+	case z.Fixed != 0 && (z.Mean != 0 || z.P99 != 0):
+		return errors.New("workload.size has fixed and mean or p99: leave one of them out")
+	case z.Fixed != 0:
+		return checkLimits([]limit{{"workload.size.fixed", z.Fixed, 1, maxMessage, "it is a message's length"}})
+	}
+	if err := checkLimits([]limit{{"workload.size.mean", z.Mean, 1, maxMessage, "give mean and p99, or fixed"}}); err != nil {
+		return err
+	}
+	// Above 14.9 times the mean no lognormal distribution has its 99th percentile.
+	return checkLimits([]limit{{"workload.size.p99", z.P99, z.Mean, min(14*z.Mean, math.MaxInt32), "it is the 99th percentile: from the mean to 14 times that"}})
+}
+
+func (s *Scenario) checkVariants() error {
+	if len(s.Variants) == 0 {
+		return errors.Errorf("variants is empty, want at least one: a name of %s, or an object", strings.Join(Standard(), ", "))
+	}
+	seen := map[string]bool{}
+	for i := range s.Variants {
+		v := &s.Variants[i]
+		if v.Name == "" {
+			return errors.New("variants.name is empty, want a name: results are known by it")
+		}
+		if v.byName {
+			_, err := s.standard(v.Name)
+			return err
+		}
+		if seen[v.Name] {
+			return errors.Errorf("variants has %q twice: leave one of them out", v.Name)
+		}
+		seen[v.Name] = true
+		if !slices.Contains(transports, v.Transport) {
+			return oneOf("variants.transport", v.Transport, transports...)
+		}
+		if v.WindowBytes != 0 && v.WindowBytes < s.Engine.FragmentBytes || v.WindowBytes > maxWindow {
+			return errors.Errorf("variants.window_bytes of %q is %d, want %d, a fragment, to %d, or 0 for none", v.Name, v.WindowBytes, s.Engine.FragmentBytes, maxWindow)
+		}
+		if v.NodeWindowBytes != 0 && v.NodeWindowBytes < s.Engine.FragmentBytes || v.NodeWindowBytes > maxWindow {
+			return errors.Errorf("variants.node_window_bytes of %q is %d, want %d, a fragment, to %d, or 0 for none", v.Name, v.NodeWindowBytes, s.Engine.FragmentBytes, maxWindow)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package scenario
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/fabric"
+)
+
+// network is what carries messages between hosts: engines of ByteExpress, or TCP.
+type network interface {
+	fabric() *fabric.Fabric
+	// dial joins two hosts by a connection of its own, which is up when settle has
+	// returned.
+	dial(from, to int) (*line, error)
+	// settle lets time pass until all connections are up.
+	settle() error
+	// at calls f at a time.
+	at(t des.Time, f func())
+	run(until des.Time) error
+	// fault begins or ends a fault.
+	fault(f Fault, begins bool)
+	// counters adds what it counted to a run's.
+	counters(r *Run)
+}
+
+// line is a connection: messages arrive at the other end whole and in order.
+type line struct {
+	hosts [2]int
+	// send sends so many bytes from one end, and calls done, which may be nil, when
+	// the sender knows that they arrived, or with why they did not.
+	send func(end, size int, done func(error)) error
+	// got is called when a message arrived at an end.
+	got [2]func(size int)
+	// failed is called once, when the connection broke.
+	failed func(error)
+}
+
+// transports are those that a variant may name.
+var transports = []string{"rdma"}
+
+// topologies are the kinds of them.
+var topologies = []string{"single", "leafspine", "pair"}
+
+var dcqcnProfiles = map[string]func() fabric.DCQCN{
+	"paper15": fabric.DCQCN15,
+	"off":     func() fabric.DCQCN { return fabric.DCQCN{} },
+}
+
+// buildFabric makes the network of a variant.
+func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
+	t, sw := &s.Topology, &s.Switch
+	cfg := fabric.Config{
+		Seed: s.Seed, SkipWrites: true,
+		Switch: fabric.SwitchConfig{
+			BufferBytes: sw.BufferBytes, EgressBytes: sw.EgressBytes, Latency: sw.Latency.time(), PFC: !sw.Lossy,
+			ECN: fabric.ECN{KminBytes: sw.KminBytes, KmaxBytes: sw.KmaxBytes, Pmax: sw.Pmax},
+		},
+		NIC: fabric.NICConfig{MTU: mtuOf(s.NIC.MTU), Quantum: s.NIC.Quantum},
+	}
+	if !v.NoDCQCN {
+		cfg.NIC.DCQCN = dcqcnProfiles[s.NIC.DCQCN]()
+	}
+	down := fabric.Link{Gbps: t.Gbps, Delay: t.Delay.time()}
+	var f *fabric.Fabric
+	var err error
+	switch t.Kind {
+	case "single":
+		f, err = fabric.Single(cfg, t.Hosts, down)
+	case "pair":
+		f, err = fabric.Pair(cfg, down)
+	default:
+		f, err = fabric.LeafSpine(cfg, t.Hosts, t.PerLeaf, t.Spines, down, fabric.Link{Gbps: t.UpGbps, Delay: t.UpDelay.time()})
+	}
+	return f, errors.Wrap(err, "topology")
+}

@@ -1,0 +1,152 @@
+package scenario
+
+import "github.com/byteexpress/byteexpress/sim/des"
+
+// Version is the format of scenario files that this package reads.
+const Version = 1
+
+// Scenario is one experiment: who sends what to whom, over which network, with what
+// faults, and which variants of the transport are compared. [Parse] makes one of a
+// file, and takes the defaults for what the file leaves out.
+type Scenario struct {
+	Version  int      `json:"version"` // 1
+	Name     string   `json:"name"`
+	About    string   `json:"about,omitempty"` // one sentence
+	Seed     uint64   `json:"seed,omitempty"`
+	Duration Span     `json:"duration"`         // of the load, after connections are up
+	Warmup   Span     `json:"warmup,omitempty"` // of it, not measured
+	Drain    Span     `json:"drain,omitempty"`  // how long what is under way at the end may take; default 20ms
+	Sample   Span     `json:"sample,omitempty"` // period of time series; default 10us
+	Topology Topology `json:"topology"`
+	Switch   Switch   `json:"switch"`
+	NIC      NIC      `json:"nic"`
+	Engine   Engine   `json:"engine"`
+	Workload Workload `json:"workload"`
+	Sweep    *Sweep   `json:"sweep,omitempty"` // runs each variant at several values
+	Faults   []Fault  `json:"faults,omitempty"`
+	Variants Variants `json:"variants"`
+}
+
+// Topology is the network's shape.
+type Topology struct {
+	Kind    string `json:"kind"`               // "single": one switch; "leafspine"; "pair": two hosts, one cable
+	Hosts   int    `json:"hosts,omitempty"`    // default: as many as the workload needs
+	PerLeaf int    `json:"per_leaf,omitempty"` // hosts of a leaf; default 32
+	Spines  int    `json:"spines,omitempty"`   // default 8
+	Gbps    int    `json:"gbps,omitempty"`     // of hosts; default 100
+	UpGbps  int    `json:"up_gbps,omitempty"`  // from leaf to spine; default 4 times that
+	Delay   Span   `json:"delay,omitempty"`    // of a host's cable; default 300ns
+	UpDelay Span   `json:"up_delay,omitempty"` // from leaf to spine; default 1us
+}
+
+// Switch is what every switch is like.
+type Switch struct {
+	BufferBytes int     `json:"buffer_bytes,omitempty"` // default 16 MiB
+	EgressBytes int     `json:"egress_bytes,omitempty"` // bound of one queue; 0: the buffer's
+	Lossy       bool    `json:"lossy,omitempty"`        // without PFC: frames are dropped
+	KminBytes   int     `json:"ecn_kmin_bytes,omitempty"`
+	KmaxBytes   int     `json:"ecn_kmax_bytes,omitempty"` // 0: no marks
+	Pmax        float64 `json:"ecn_pmax,omitempty"`
+	Latency     Span    `json:"latency,omitempty"` // default 500ns
+}
+
+// NIC is what every NIC is like.
+type NIC struct {
+	MTU     int    `json:"mtu_bytes,omitempty"` // default 4096
+	Quantum int    `json:"quantum,omitempty"`   // packets a queue pair sends in its turn; default 1
+	DCQCN   string `json:"dcqcn,omitempty"`     // parameters: "paper15" (default), "off"
+}
+
+// Engine is what every engine of ByteExpress is like; see package cluster. The
+// windows are those of the standard variants.
+type Engine struct {
+	FragmentBytes  int  `json:"fragment_bytes,omitempty"`   // default 8 KiB
+	EagerBytes     int  `json:"eager_bytes,omitempty"`      // default 512
+	SendDepth      int  `json:"send_depth,omitempty"`       // default 16
+	RecvDepth      int  `json:"recv_depth,omitempty"`       // default 8
+	WindowBytes    int  `json:"window_bytes,omitempty"`     // of variant "static"; default a fragment
+	WindowTarget   Span `json:"window_target,omitempty"`    // of variant "adaptive"; default 5us
+	MaxWindowBytes int  `json:"max_window_bytes,omitempty"` // of variant "adaptive"; default 1 MiB
+	StepDelay      Span `json:"step_delay,omitempty"`       // from a completion until the engine acts; default 500ns
+	AckTimeout     int  `json:"ack_timeout,omitempty"`      // of queue pairs, 4.096 us * 2^n; default 14
+	RetryCount     int  `json:"retry_count,omitempty"`      // default 7
+	Keepalive      Span `json:"keepalive,omitempty"`        // default: never
+	PeerTimeout    Span `json:"peer_timeout,omitempty"`     // default: never
+}
+
+// Workload is who sends what to whom. Kinds use the fields that they name.
+type Workload struct {
+	// Kind is "incast", "training", "inference" or "connections".
+	Kind string `json:"kind"`
+
+	Senders     int   `json:"senders,omitempty"`     // incast: hosts that send to one
+	Outstanding int   `json:"outstanding,omitempty"` // incast, connections: messages of a sender at a time, default 2; inference: fetches of a ranker, default 1
+	Size        Sizes `json:"size"`                  // of messages; inference: of answers
+
+	Trainers     int  `json:"trainers,omitempty"`      // training
+	Rankers      int  `json:"rankers,omitempty"`       // inference
+	Servers      int  `json:"servers,omitempty"`       // training, inference
+	Fanout       int  `json:"fanout,omitempty"`        // inference: servers of a fetch; default all
+	RequestBytes int  `json:"request_bytes,omitempty"` // inference: default 256
+	Lookup       Span `json:"lookup,omitempty"`        // training, inference: time of a server until its answer
+	Think        Span `json:"think,omitempty"`         // inference: mean pause of a ranker between fetches; 0: none
+
+	LoadPercent  int  `json:"load_percent,omitempty"`  // training: of the servers' links; default 40
+	Jitter       Span `json:"jitter,omitempty"`        // training: a trainer begins a step that much late at most
+	VictimBytes  int  `json:"victim_bytes,omitempty"`  // training: messages of pairs of trainers that have nothing to do with it; default 4000
+	VictimPeriod Span `json:"victim_period,omitempty"` // training: mean time between those of one pair; default 20us; "0s" is the default too
+
+	Clients     int `json:"clients,omitempty"`     // connections: hosts that send to one
+	Connections int `json:"connections,omitempty"` // connections: sockets in all, spread over the clients
+}
+
+// Sizes is a distribution of message sizes in bytes.
+type Sizes struct {
+	Fixed int `json:"fixed,omitempty"`
+	Mean  int `json:"mean,omitempty"` // lognormal, with the 99th percentile below
+	P99   int `json:"p99,omitempty"`
+}
+
+// Sweep runs every variant once at each value of one parameter.
+type Sweep struct {
+	Of     string `json:"of"` // "senders", "connections", "fanout", "lookup_us", "jitter_us", "window_bytes", "load_percent", "quantum", "hosts"
+	Values []int  `json:"values"`
+}
+
+// Fault is something that happens to the network or a host at a time after the load
+// began.
+type Fault struct {
+	At   Span   `json:"at"`
+	Kind string `json:"kind"` // "loss", "corrupt", "down", "crash", "slow", "switch-down", "uplink-down"
+	Host *int   `json:"host,omitempty"`
+	// Switch is the number of a spine, for "switch-down" and "uplink-down".
+	Switch *int    `json:"switch,omitempty"`
+	Rate   float64 `json:"rate,omitempty"`  // of "loss" and "corrupt": share of frames
+	Until  Span    `json:"until,omitempty"` // when it is mended; default never
+	Delay  Span    `json:"delay,omitempty"` // of "slow": time until an engine acts
+}
+
+// Span is a span of virtual time; in a file it is text as "10ms" or "300ns".
+type Span des.Time
+
+// Variants are what a scenario compares, in the order of the results.
+type Variants []Variant
+
+// Variant is one way to carry the messages. In a file it is an object or the name of
+// a standard variant; see [Standard].
+type Variant struct {
+	Name      string `json:"name"`
+	Transport string `json:"transport,omitempty"` // "rdma" (default) or a TCP: "tcp-cubic-200", "tcp-cubic-5", "tcp-dctcp-5"
+	Get       bool   `json:"get,omitempty"`       // receivers READ large messages, instead of senders WRITing them
+	NoDCQCN   bool   `json:"no_dcqcn,omitempty"`
+
+	WindowBytes     int  `json:"window_bytes,omitempty"`      // of an engine; 0: none
+	WindowTarget    Span `json:"window_target,omitempty"`     // the window adapts to that queueing, between a fragment and WindowBytes
+	NodeWindowBytes int  `json:"node_window_bytes,omitempty"` // of all engines of a host; 0: none
+
+	QPPerSocket bool `json:"qp_per_socket,omitempty"` // sockets to one host do not share an engine
+
+	byName bool // and not filled in yet
+}
+
+func (s Span) time() des.Time { return des.Time(s) }

@@ -1,0 +1,44 @@
+package scenario
+
+import (
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/sim/des"
+)
+
+// units of a span; of two that fit, the first is meant.
+var units = []struct {
+	name string
+	of   des.Time
+}{{"ns", des.Nanosecond}, {"us", des.Microsecond}, {"ms", des.Millisecond}, {"s", des.Second}}
+
+// maxSpan is more virtual time than any run has patience for, in seconds.
+const maxSpan = 3600
+
+// String writes the span as a file has it.
+func (s Span) String() string { return des.Time(s).Duration().String() }
+
+// MarshalJSON writes text as "10ms".
+func (s Span) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
+
+// UnmarshalJSON reads text as "10ms".
+func (s *Span) UnmarshalJSON(b []byte) error {
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return errors.Errorf("a time is %s, want text as \"10ms\" or \"300ns\"", b)
+	}
+	for _, u := range units {
+		number, ok := strings.CutSuffix(text, u.name)
+		v, err := strconv.ParseFloat(number, 64)
+		if ok && err == nil && v >= 0 && v*float64(u.of) <= maxSpan*float64(des.Second) {
+			*s = Span(math.Round(v*float64(u.of/des.Nanosecond))) * Span(des.Nanosecond)
+			return nil
+		}
+	}
+	return errors.Errorf("a time is %q, want 0s to %ds, as \"10ms\", \"2.5us\" or \"300ns\"", text, maxSpan)
+}
