@@ -24,6 +24,11 @@ const (
 	DefaultRxLatency = 390 * des.Nanosecond
 	// DefaultQuantum is how many packets a queue pair sends in its turn.
 	DefaultQuantum = 1
+	// DefaultLossyShare lets one queue have as much as is left free.
+	DefaultLossyShare = 1
+	// DefaultLocalRoute and DefaultRoute are assumed.
+	DefaultLocalRoute = 50 * des.Microsecond
+	DefaultRoute      = des.Millisecond
 )
 
 // Config is what a fabric is made of. The zero value takes every default. It is not
@@ -47,15 +52,36 @@ type SwitchConfig struct {
 	EgressBytes int      // what one egress queue of a class may hold; 0: the whole buffer
 	Latency     des.Time // 0: the default
 	PFC         bool     // pause instead of dropping
-	ECN         ECN
+	ECN         ECN      // of the data class
+	LossyECN    ECN      // of the lossy class: of datagrams that allow it
+	LossyShare  float64  // of the free buffer that one queue of the lossy class may hold; 0: the default
+	// LocalRoute is how long a switch takes to stop using a link that died, and Route
+	// the whole network to find new ways; 0: the defaults.
+	LocalRoute, Route des.Time
 }
 
-// ECN marks data frames by the length of the queue that they leave: never up to
-// KminBytes, always above KmaxBytes, with a probability that grows to Pmax between.
-// The zero value marks nothing.
+// ECN marks frames of a class by the length of the queue that they leave: never up
+// to KminBytes, always above KmaxBytes, with a probability that grows to Pmax
+// between. The zero value marks nothing.
 type ECN struct {
 	KminBytes, KmaxBytes int
 	Pmax                 float64
+	Gbps                 int // rate of a port that the thresholds are for; others' are in proportion. 0: the same for all
+}
+
+// ECNLarge is the marking of large RDMA networks: 100 and 400 KB for each 25 Gb/s.
+func ECNLarge() ECN { return ECN{KminBytes: 100_000, KmaxBytes: 400_000, Pmax: 0.2, Gbps: 25} }
+
+// ECNDCTCP is the single threshold of DCTCP, 30 KB for each 10 Gb/s.
+func ECNDCTCP() ECN { return ECN{KminBytes: 30_000, KmaxBytes: 30_000, Pmax: 1, Gbps: 10} }
+
+// at is the marking of a port of some rate.
+func (e ECN) at(gbps int) ECN {
+	if e.Gbps > 0 {
+		e.KminBytes = e.KminBytes * gbps / e.Gbps
+		e.KmaxBytes = e.KmaxBytes * gbps / e.Gbps
+	}
+	return e
 }
 
 // NICConfig is what every NIC is like.
@@ -65,6 +91,9 @@ type NICConfig struct {
 	Quantum   int      // packets a turn; 0: the default
 	MTU       qp.MTU   // of the port; 0: 4096
 	DCQCN     DCQCN    // congestion control; the zero value is without
+	CNPGap    des.Time // between any two CNPs of a NIC; one that comes sooner is not sent
+	Cache     Cache    // of queue pair contexts; the zero value has room for all
+	UD        UD       // cost of a datagram
 }
 
 // Link is a cable: both directions alike.
@@ -78,6 +107,11 @@ func (c *Config) setDefaults() {
 	s, n := &c.Switch, &c.NIC
 	s.BufferBytes = cmp.Or(s.BufferBytes, DefaultBufferBytes)
 	s.Latency = cmp.Or(s.Latency, DefaultSwitchLatency)
+	s.LossyShare = cmp.Or(s.LossyShare, DefaultLossyShare)
+	s.LocalRoute = cmp.Or(s.LocalRoute, DefaultLocalRoute)
+	s.Route = cmp.Or(s.Route, DefaultRoute)
+	n.UD.setDefaults()
+	n.Cache.Gap = cmp.Or(n.Cache.Gap, DefaultPacketGap)
 	n.TxLatency = cmp.Or(n.TxLatency, DefaultTxLatency)
 	n.RxLatency = cmp.Or(n.RxLatency, DefaultRxLatency)
 	n.Quantum = cmp.Or(n.Quantum, DefaultQuantum)
@@ -87,10 +121,7 @@ func (c *Config) setDefaults() {
 // check refuses what no network has, and with what a simulation would not end.
 func (c *Config) check() error {
 	s, n, d := &c.Switch, &c.NIC, &c.NIC.DCQCN
-	least := int64(0) // of what must not be 0 with congestion control
-	if d.enabled() {
-		least = 1
-	}
+	least := least1(d.enabled()) // of what must not be 0 with congestion control
 	for _, f := range []struct {
 		name         string
 		v, low, high int64
@@ -99,6 +130,20 @@ func (c *Config) check() error {
 		{"Switch.EgressBytes", int64(s.EgressBytes), 0, math.MaxInt64},
 		{"Switch.Latency", int64(s.Latency), 0, int64(des.Second)},
 		{"Switch.ECN.KminBytes", int64(s.ECN.KminBytes), 0, int64(s.ECN.KmaxBytes)},
+		{"Switch.ECN.Gbps", int64(s.ECN.Gbps), 0, maxGbps},
+		{"Switch.LossyECN.KminBytes", int64(s.LossyECN.KminBytes), 0, int64(s.LossyECN.KmaxBytes)},
+		{"Switch.LossyECN.Gbps", int64(s.LossyECN.Gbps), 0, maxGbps},
+		{"Switch.LocalRoute", int64(s.LocalRoute), 0, int64(des.Never / 2)},
+		{"Switch.Route", int64(s.Route), 0, int64(des.Never / 2)},
+		{"NIC.CNPGap", int64(n.CNPGap), 0, int64(des.Second)},
+		{"NIC.Cache.Entries", int64(n.Cache.Entries), 0, math.MaxInt32},
+		{"NIC.Cache.Fetches", int64(n.Cache.Fetches), least1(n.Cache.Entries > 0), math.MaxInt32},
+		{"NIC.Cache.Miss", int64(n.Cache.Miss), 0, int64(des.Second)},
+		{"NIC.Cache.ReadMiss", int64(n.Cache.ReadMiss), 0, int64(des.Second)},
+		{"NIC.Cache.Gap", int64(n.Cache.Gap), 0, int64(des.Second)},
+		{"NIC.Cache.ReadGap", int64(n.Cache.ReadGap), 0, int64(des.Second)},
+		{"NIC.UD.Message", int64(n.UD.Message), 0, int64(des.Second)},
+		{"NIC.UD.Byte", int64(n.UD.Byte), 0, int64(des.Second)},
 		{"NIC.TxLatency", int64(n.TxLatency), 0, int64(des.Second)},
 		{"NIC.RxLatency", int64(n.RxLatency), 0, int64(des.Second)},
 		{"NIC.Quantum", int64(n.Quantum), 1, math.MaxInt32},
@@ -118,8 +163,25 @@ func (c *Config) check() error {
 			return errors.Errorf("config: %s is %d, want %d to %d", f.name, f.v, f.low, f.high)
 		}
 	}
-	if p := s.ECN.Pmax; !(p >= 0 && p <= 1) {
-		return errors.Errorf("config: Switch.ECN.Pmax is %v, want 0 to 1", p)
+	for _, f := range []struct {
+		name    string
+		v, most float64
+	}{
+		{"Switch.ECN.Pmax", s.ECN.Pmax, 1},
+		{"Switch.LossyECN.Pmax", s.LossyECN.Pmax, 1},
+		{"Switch.LossyShare", s.LossyShare, 1000},
+	} {
+		if !(f.v >= 0 && f.v <= f.most) {
+			return errors.Errorf("config: %s is %v, want 0 to %v", f.name, f.v, f.most)
+		}
 	}
 	return nil
+}
+
+// least1 is 1 for what must not be 0.
+func least1(must bool) int64 {
+	if must {
+		return 1
+	}
+	return 0
 }

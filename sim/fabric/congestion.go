@@ -46,10 +46,10 @@ func (fl *flow) notify() {
 	h := fl.dst
 	c := &h.f.cfg.NIC.DCQCN
 	now := h.f.k.Now()
-	if !c.enabled() || now < fl.notifyAt {
+	if !c.enabled() || now < fl.notifyAt || now < h.cnpAt {
 		return
 	}
-	fl.notifyAt = now + c.CNPInterval
+	fl.notifyAt, h.cnpAt = now+c.CNPInterval, now+h.f.cfg.NIC.CNPGap
 	fr := h.f.newFrame()
 	fr.kind, fr.class, fr.size, fr.flow, fr.to, fr.hash = notifyFrame, control, cnpBytes, fl, fl.src, fl.hash^1
 	h.sent++

@@ -31,6 +31,7 @@ func (h *Host) NewCQ(entries int, notify func()) *nic.CQ { return h.nic.CreateCQ
 // the kernel.
 type QP struct {
 	*nic.QP
+	context
 	h      *Host
 	closed bool
 }
@@ -41,7 +42,9 @@ func (h *Host) NewQP(send, recv *nic.CQ, caps qp.Caps) (*QP, error) {
 	if err != nil {
 		return nil, errors.Wrapf(err, "host %d: queue pair", h.id)
 	}
-	return &QP{QP: q, h: h}, nil
+	own := &QP{QP: q, h: h}
+	q.Owner = own
+	return own, nil
 }
 
 // PostSend posts requests with one doorbell.
@@ -95,6 +98,7 @@ func (q *QP) Close() error {
 		return qp.ErrClosed
 	}
 	q.closed = true
+	q.h.cache.forget(&q.context)
 	q.h.nic.DestroyQP(q.QP)
 	return nil
 }

@@ -33,6 +33,10 @@ type Fabric struct {
 
 	injected, delivered, dropped, lost uint64 // packets
 
+	arrived Datagram // is told
+
+	fetchKind, dmaKind, unstickKind, udKind, rerouteKind des.Kind
+
 	kickKind, sentKind, arriveKind, runKind, bellKind, unparkKind des.Kind
 }
 
@@ -47,6 +51,11 @@ func New(cfg Config) *Fabric {
 	f.runKind = f.k.Handle(func(a, _ int32) { f.hosts[a].wake() })
 	f.bellKind = f.k.Handle(func(a, _ int32) { f.hosts[a].rung() })
 	f.unparkKind = f.k.Handle(func(a, b int32) { f.hosts[a].unpark(b) })
+	f.fetchKind = f.k.Handle(func(a, b int32) { f.hosts[a].fetched(b) })
+	f.dmaKind = f.k.Handle(func(a, _ int32) { f.hosts[a].drained() })
+	f.unstickKind = f.k.Handle(func(a, _ int32) { f.hosts[a].unstick() })
+	f.udKind = f.k.Handle(func(a, b int32) { f.hosts[a].udReady(b) })
+	f.rerouteKind = f.k.Handle(func(a, _ int32) { f.reroute(int(a)) })
 	return f
 }
 

@@ -19,7 +19,8 @@ type class uint8
 
 const (
 	control class = iota
-	data
+	data          // RDMA: PFC pauses it
+	lossy         // TCP: switches drop it
 	classes
 )
 
@@ -29,6 +30,7 @@ const (
 	packetFrame frameKind = iota
 	notifyFrame           // congestion notification
 	pauseFrame
+	datagramFrame
 )
 
 // frame is what a link carries.
@@ -40,9 +42,12 @@ type frame struct {
 	to     *Host
 	hash   uint64 // of the choice among ways
 	in     *port  // by which it came into the switch that has it
+	from   *Host  // datagramFrame
+	body   any    // datagramFrame
 	size   int    // bytes in a buffer
 	kind   frameKind
 	class  class
+	ecn    bool // may be marked
 	marked bool // congestion experienced
 	off    bool // pauseFrame: stop, else go on
 }

@@ -37,13 +37,24 @@ type Host struct {
 	bells line     // doorbells on their way to the NIC
 	armed des.Time // when the NIC runs by itself
 
-	parked des.Table[*nic.QP] // wait for their limit
+	parked des.Table[*nic.QP] // wait for their limit, or their context
+	cnpAt  des.Time           // when the NIC may send a CNP again
 	sent   uint64             // CNPs
 	heard  uint64
+
+	cache   cache
+	fetches des.Table[*QP]
+	dma     dma
+	stuck   bool // it pauses its link for no reason
+
+	datagrams func(*Host, *Datagram)
+	ud        des.Table[udWait]
+	udFree    des.Time // when the NIC can begin the next
 }
 
 func newHost(f *Fabric, id int) *Host {
 	h := &Host{f: f, id: id, armed: des.Never, gid: verbs.GID{10: 0xff, 11: 0xff, 12: 10, 13: byte(id >> 16), 14: byte(id >> 8), 15: byte(id)}}
+	h.cache.init(&f.cfg.NIC.Cache)
 	keys := des.NewStream(f.cfg.Seed, streamNIC, uint64(id), 0)
 	h.nic = nic.New(nic.Config{
 		Attr: f.attr, Segment: true, Rand: rand.New(&keys), Offer: h.offer, SkipWrites: f.cfg.SkipWrites,
@@ -100,7 +111,7 @@ func (h *Host) Send(_ *nic.NIC, p *nic.Packet) nic.Ticket {
 		return 0 // nobody has that address
 	}
 	fr := h.f.newFrame()
-	fr.pkt, fr.flow, fr.to, fr.hash, fr.kind, fr.class = *p, fl, fl.dst, fl.hash, packetFrame, data
+	fr.pkt, fr.flow, fr.to, fr.hash, fr.kind, fr.class, fr.ecn = *p, fl, fl.dst, fl.hash, packetFrame, data, true
 	if p.Op.IsReadResponse() {
 		fl.answers = true
 	}
@@ -127,13 +138,22 @@ func (h *Host) offer(q *nic.QP) { h.ready.push(q) }
 
 // pull has the NIC send the next packets, as the wire is free.
 func (h *Host) pull() {
-	q := &h.port.queue[data]
+	q, now := &h.port.queue[data], h.f.k.Now()
 	for q.head == nil && !h.ready.empty() {
+		if at := h.cache.next; at > now { // it has just begun to send one
+			h.port.kickBy(at)
+			break
+		}
 		next := h.ready.pop()
-		if at := h.heldUntil(next); at > h.f.k.Now() {
+		at := h.heldUntil(next)
+		if at <= now && h.cache.enabled() {
+			at = h.fetch(next)
+		}
+		if at > now {
 			h.park(next, at)
 			continue
 		}
+		h.cache.pace(now, next)
 		if h.nic.Transmit(h.f.k.Now().Duration(), next, h.f.cfg.NIC.Quantum) {
 			h.ready.push(next)
 		}
@@ -145,8 +165,30 @@ func (h *Host) pull() {
 func (h *Host) receive(fr *frame) {
 	h.f.trace(h.port, "rx", fr)
 	h.f.delivered++
-	if fr.kind == notifyFrame {
+	if h.dma.psByte > 0 {
+		h.buffer(fr)
+		return
+	}
+	h.process(fr)
+}
+
+// process takes a frame out of the NIC's buffer.
+func (h *Host) process(fr *frame) {
+	if fr.kind == packetFrame && h.cache.enabled() && h.stalls(fr) {
+		return
+	}
+	h.accept(fr)
+}
+
+// accept does what a frame asks for.
+func (h *Host) accept(fr *frame) {
+	switch fr.kind {
+	case notifyFrame:
 		h.notified(fr.flow)
+		h.f.recycle(fr)
+		return
+	case datagramFrame:
+		h.datagram(fr)
 		h.f.recycle(fr)
 		return
 	}
@@ -194,12 +236,7 @@ func (h *Host) rung() {
 
 // SetDown cuts the host's link, both ways, or mends it. What is on the wire is lost.
 func (h *Host) SetDown(down bool) {
-	h.port.setDown(down)
-	h.port.peer.setDown(down)
-	if !down {
-		h.port.start()
-		h.port.peer.start()
-	}
+	h.port.setLinkDown(down)
 }
 
 // Crash ends the host's NIC: it neither sends nor answers any more. Frames that it

@@ -29,6 +29,8 @@ type port struct {
 
 	// Egress.
 	queue    [classes]fifo
+	ecn      [classes]ECN
+	ahead    int    // bytes by which the data class is ahead of the lossy one
 	pause    *frame // goes out before everything
 	paused   bool   // the data class
 	since    des.Time
@@ -72,38 +74,69 @@ func (p *port) take() *frame {
 		}
 		return fr
 	}
-	now, wake := p.f.k.Now(), des.Never
-	for c := range classes {
-		q := &p.queue[c]
-		if c == data && p.paused {
-			break
-		}
-		if c == data && q.head == nil && p.host != nil {
+	wake := des.Never
+	c, ok := control, p.ready(control, &wake)
+	if !ok {
+		if !p.paused && p.host != nil && p.queue[data].head == nil {
 			p.host.pull()
 		}
-		if q.head == nil {
-			continue
+		d, l := !p.paused && p.ready(data, &wake), p.ready(lossy, &wake)
+		if c, ok = data, d || l; l {
+			c = p.share(d)
 		}
-		if q.head.at <= now {
-			if c == data && p.sw != nil {
-				p.mark(q)
-			}
-			return q.pop()
+	}
+	if ok {
+		if c != control && p.sw != nil {
+			p.mark(c)
 		}
-		wake = min(wake, q.head.at)
+		return p.queue[c].pop()
 	}
-	if wake < p.kickAt {
-		p.kickAt = wake
-		p.f.k.At(wake, p.f.kickKind, p.id, 0)
-	}
+	p.kickBy(wake)
 	return nil
 }
 
-// mark decides about the ECN mark of the frame that leaves the queue.
-func (p *port) mark(q *fifo) {
-	e := &p.f.cfg.Switch.ECN
+// kickBy has the port look again by a time, if that is not Never.
+func (p *port) kickBy(at des.Time) {
+	if at < p.kickAt {
+		p.kickAt = at
+		p.f.k.At(at, p.f.kickKind, p.id, 0)
+	}
+}
+
+// ready reports whether a class has a frame that may be sent now. Otherwise wake
+// becomes the time of the first that may, if that is sooner.
+func (p *port) ready(c class, wake *des.Time) bool {
+	head := p.queue[c].head
+	if head == nil {
+		return false
+	}
+	if head.at > p.f.k.Now() {
+		*wake = min(*wake, head.at)
+		return false
+	}
+	return true
+}
+
+// share chooses between the data class and the lossy one, which has a frame: if
+// both have, the link is theirs by halves.
+func (p *port) share(both bool) class {
+	if !both {
+		p.ahead = 0
+		return lossy
+	}
+	if p.ahead > 0 {
+		p.ahead -= p.queue[lossy].head.size
+		return lossy
+	}
+	p.ahead += p.queue[data].head.size
+	return data
+}
+
+// mark decides about the ECN mark of the frame that leaves the queue of a class.
+func (p *port) mark(c class) {
+	e, q := &p.ecn[c], &p.queue[c]
 	fr := q.head
-	if e.KmaxBytes == 0 || q.bytes <= e.KminBytes || fr.marked {
+	if e.KmaxBytes == 0 || q.bytes <= e.KminBytes || fr.marked || !fr.ecn {
 		return
 	}
 	if q.bytes <= e.KmaxBytes {

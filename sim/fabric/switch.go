@@ -72,6 +72,11 @@ func (s *Switch) admit(in, out *port, fr *frame) bool {
 		return false
 	}
 	switch {
+	case fr.class == lossy: // a share of what is free
+		if q := &out.queue[lossy]; s.used+n > s.pool || float64(q.bytes+fr.size) > float64(cfg.LossyShare)*float64(s.pool-s.used) {
+			return false
+		}
+		s.used += n
 	case !cfg.PFC:
 		if s.used+n > s.pool {
 			return false
@@ -100,7 +105,7 @@ func (s *Switch) threshold(in *port) int { return max(s.pool-s.used, 0) >> in.sh
 // release takes a frame that left off the accounts, those of headroom first.
 func (s *Switch) release(fr *frame) {
 	n, in := fr.cells(), fr.in
-	if !s.f.cfg.Switch.PFC || fr.class == control {
+	if !s.f.cfg.Switch.PFC || fr.class != data {
 		s.used -= n
 		return
 	}

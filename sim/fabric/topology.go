@@ -124,6 +124,7 @@ func (f *Fabric) Build() error {
 			slowest = max(slowest, p.psByte)
 		}
 		for _, p := range s.ports {
+			p.ecn[data], p.ecn[lossy] = f.cfg.Switch.ECN.at(p.cfg.Gbps), f.cfg.Switch.LossyECN.at(p.cfg.Gbps)
 			p.shift = max(hostShift-bits.Len64(uint64(slowest/p.psByte))+1, 0)
 			if f.cfg.Switch.PFC {
 				p.headroom = int((p.delay+p.peer.delay)/p.psByte) + 2*(f.maxFrame+gapBytes) + reactionBytes
@@ -140,7 +141,7 @@ func (f *Fabric) Build() error {
 }
 
 // findWays gives every switch its next hops to every host: the ports to whatever is
-// nearer to it by links.
+// nearer to it by links that work.
 func (f *Fabric) findWays() {
 	far := len(f.switches) + 1
 	hops := make([]int, len(f.switches))
@@ -161,7 +162,7 @@ func (f *Fabric) findWays() {
 			near := queue[0]
 			for _, p := range near.ports {
 				s := p.peer.sw
-				if s == nil {
+				if s == nil || p.down || p.peer.down {
 					continue
 				}
 				if hops[s.id] == far {

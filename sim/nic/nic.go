@@ -97,6 +97,9 @@ func New(cfg Config, f Fabric) *NIC {
 	return n
 }
 
+// QP gives the queue pair of a number, nil if there is none.
+func (n *NIC) QP(num qp.Num) *QP { return n.qps[num] }
+
 // Deliver takes a packet that arrived. The packet is the caller's again on
 // return.
 func (n *NIC) Deliver(now time.Duration, p *Packet) {

@@ -158,6 +158,9 @@ func (o Op) IsAck() bool { return o == OpAck || o == OpAtomicAck }
 // IsReadResponse reports whether the packet carries what a READ asked for.
 func (o Op) IsReadResponse() bool { return o >= OpReadRespFirst && o <= OpReadRespOnly }
 
+// IsRead reports whether the packet asks for a READ or answers one.
+func (o Op) IsRead() bool { return o >= OpReadRequest && o <= OpReadRespOnly }
+
 // Packet is one packet between two NICs, headers as fields. It is a plain value;
 // its payload refers to memory of the sender.
 type Packet struct {

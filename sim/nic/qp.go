@@ -118,6 +118,9 @@ func (q *QP) Caps() qp.Caps { return q.caps }
 // State is the state as the application knows it; any goroutine may ask.
 func (q *QP) State() qp.State { return qp.State(q.soft.Load()) }
 
+// NextIsRead reports whether the next packet that would be sent asks for a READ.
+func (q *QP) NextIsRead() bool { return q.cur != q.sq.posted() && q.sq.at(q.cur).op == qp.Read }
+
 // Route is the way to the peer, nil before RTR.
 func (q *QP) Route() Route { return q.route }
 
