@@ -44,6 +44,9 @@ func (h *Host) datagram(fr *frame) {
 // QueuedDatagrams is how many bytes of the lossy class wait at the host's port.
 func (h *Host) QueuedDatagrams() int { return h.port.queue[lossy].bytes }
 
+// DownlinkDatagrams is how many bytes wait in the switch's lossy queue to the host.
+func (h *Host) DownlinkDatagrams() int { return h.port.peer.queue[lossy].bytes }
+
 // UD is what a NIC needs for an unreliable datagram before it can begin the next.
 type UD struct {
 	Message des.Time // 0: DefaultUDMessage

@@ -41,7 +41,7 @@ type TCPCosts struct {
 func DefaultTCP() TCPCosts {
 	return TCPCosts{
 		SendCall: 1200 * des.Nanosecond, SendSegment: 2 * des.Microsecond, Driver: 800 * des.Nanosecond, SendByte: 80 * des.Picosecond,
-		Interrupt: 5 * des.Microsecond, Aggregate: 2500 * des.Nanosecond, Ack: 500 * des.Nanosecond,
+		Interrupt: 8 * des.Microsecond, Aggregate: 2500 * des.Nanosecond, Ack: 500 * des.Nanosecond,
 		RecvByte: 140 * des.Picosecond, Wake: 4 * des.Microsecond, RecvCall: 1500 * des.Nanosecond,
 	}
 }
