@@ -40,6 +40,7 @@ func (n *Node) Send(k *core.Socket, b []byte, done func(error)) error {
 			n.note(note{what: noteDone, err: err, done: done})
 		}
 	})
+	n.sends++
 	n.touch(n.of(k))
 	return nil
 }

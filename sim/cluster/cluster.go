@@ -18,7 +18,7 @@ type Cluster struct {
 	psns  des.Stream
 	calls des.Table[func()] // of At
 
-	stepKind, tickKind, callKind des.Kind
+	stepKind, tickKind, callKind, pollKind, tellKind des.Kind
 }
 
 // New puts a node on every host, or names a value of the configuration that cannot be. Where the fabric leaves WRITEs uncopied, all buffers
@@ -28,6 +28,8 @@ func New(f *fabric.Fabric, cfg Config) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{f: f, k: f.Kernel(), cfg: cfg, psns: des.NewStream(f.Seed(), streamPSN, 0, 0)}
+	c.pollKind = c.k.Handle(func(a, _ int32) { c.nodes[a].poll() })
+	c.tellKind = c.k.Handle(func(a, b int32) { c.nodes[a].tellUpTo(uint32(b)) })
 	c.stepKind = c.k.Handle(func(a, _ int32) { c.nodes[a].step() })
 	c.tickKind = c.k.Handle(func(a, b int32) { c.nodes[a].tick(b) })
 	c.callKind = c.k.Handle(func(a, _ int32) { c.calls.Take(a)() })

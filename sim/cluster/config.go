@@ -10,6 +10,7 @@ import (
 	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/hostcpu"
 )
 
 // recvBit marks the IDs of receives; below it is the engine's number on its node.
@@ -48,6 +49,10 @@ type Config struct {
 	// StepDelay is the time from the first completion, or call of the application,
 	// until the node acts on it; 0: 500 ns.
 	StepDelay des.Time
+
+	// Costs of a node's processor, instead of StepDelay; nil: it takes no more than
+	// that. Nodes then have a core for engines and one for the application.
+	Costs *hostcpu.EngineCosts
 }
 
 // fill takes the defaults and checks the rest. The bounds are those of be.Config.

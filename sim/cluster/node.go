@@ -8,6 +8,7 @@ import (
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim/des"
 	"github.com/byteexpress/byteexpress/sim/fabric"
+	"github.com/byteexpress/byteexpress/sim/hostcpu"
 	"github.com/byteexpress/byteexpress/sim/nic"
 )
 
@@ -46,6 +47,8 @@ type Node struct {
 	later   []note
 	first   int // of later
 	polled  [64]cq.Completion
+
+	processor
 }
 
 // engine is an engine on its node. It is the core's handler.
@@ -84,6 +87,9 @@ const (
 
 func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
 	n := &Node{c: c, host: h, delay: c.cfg.StepDelay, toPeer: map[int]*engine{}, byCore: map[*core.Engine]*engine{}, quota: quota{limit: c.cfg.QuotaBytes}}
+	if c.cfg.Costs != nil {
+		n.cpu, n.costs = hostcpu.New(cores), c.cfg.Costs
+	}
 	n.mem = &memory{host: h, limit: c.cfg.MemoryBytes, live: map[uint64]block{}, bulk: bulk, bulkFrom: c.cfg.EagerBytes}
 	if bulk != nil {
 		var err error
@@ -157,6 +163,10 @@ func (n *Node) Engine(peer int) *core.Engine {
 func (n *Node) plan() {
 	if !n.planned && !n.crashed {
 		n.planned = true
+		if n.cpu != nil {
+			n.planPoll()
+			return
+		}
 		n.c.k.At(n.c.k.Now()+n.delay, n.c.stepKind, int32(n.ID()), 0)
 	}
 }
@@ -175,19 +185,33 @@ func (n *Node) step() {
 	if n.crashed {
 		return
 	}
-	now := n.c.k.Now().Duration()
-	for {
-		got := n.cq.Poll(n.polled[:])
-		for i := range n.polled[:got] {
-			c := &n.polled[i]
-			e := n.engines[int32(c.ID&^recvBit>>32)]
-			e.core.Complete(now, c)
-			n.touch(e)
+	if n.cpu != nil {
+		n.act()
+	} else {
+		now := n.c.k.Now().Duration()
+		for got := n.cq.Poll(n.polled[:]); got > 0; got = n.cq.Poll(n.polled[:]) {
+			for i := range n.polled[:got] {
+				n.complete(now, &n.polled[i])
+			}
 		}
-		if got == 0 {
-			break
-		}
+		n.flush(now)
 	}
+	n.planned = false
+	n.cq.Arm(false)
+	if n.cq.Waiting() || len(n.dirty) > 0 {
+		n.plan()
+	}
+}
+
+// complete gives a completion to its engine.
+func (n *Node) complete(now time.Duration, c *cq.Completion) {
+	e := n.engines[int32(c.ID&^recvBit>>32)]
+	e.core.Complete(now, c)
+	n.touch(e)
+}
+
+// flush has the engines that did something post, and tells the application.
+func (n *Node) flush(now time.Duration) {
 	n.tell()
 	for i := 0; i < len(n.dirty); i++ { // telling may touch more
 		e := n.dirty[i]
@@ -199,11 +223,6 @@ func (n *Node) step() {
 		n.tell()
 	}
 	n.dirty = n.dirty[:0]
-	n.planned = false
-	n.cq.Arm(false)
-	if n.cq.Waiting() {
-		n.plan()
-	}
 }
 
 // arm sees to it that the engine is called at its deadline. An earlier event that
@@ -235,44 +254,56 @@ func (n *Node) tick(num int32) {
 	}
 }
 
-// tell calls the application.
+// tell calls the application, or has it called soon.
 func (n *Node) tell() {
+	if n.cpu != nil {
+		n.tellSoon()
+		return
+	}
 	for n.first < len(n.later) {
-		l := n.later[n.first]
-		n.later[n.first] = note{}
-		n.first++
-		a := &n.App
-		switch l.what {
-		case noteOpened:
-			if a.Opened != nil {
-				a.Opened(l.sock, l.err)
-			}
-		case noteIncoming:
-			if a.Incoming != nil {
-				a.Incoming(l.sock, l.text)
-			}
-		case noteMessage:
-			if a.Message != nil {
-				a.Message(l.sock, l.buf)
-			}
-			n.mem.Free(l.buf)
-			l.sock.Release(l.held)
-			e := l.sock.Engine()
-			e.Taken(l.sock, 1)
-			if e.Held() > 0 {
-				e.Retry(n.c.k.Now().Duration())
-			}
-		case noteClosed:
-			if a.Closed != nil {
-				a.Closed(l.sock, l.err)
-			}
-		case noteFailed:
-			if a.Failed != nil {
-				a.Failed(l.peer, l.err)
-			}
-		case noteDone:
-			l.done(l.err)
-		}
+		n.tellNext()
 	}
 	n.later, n.first = n.later[:0], 0
+}
+
+// tellNext tells of the first note.
+func (n *Node) tellNext() {
+	l := n.later[n.first]
+	n.later[n.first] = note{}
+	n.first++
+	a := &n.App
+	switch l.what {
+	case noteOpened:
+		if a.Opened != nil {
+			a.Opened(l.sock, l.err)
+		}
+	case noteIncoming:
+		if a.Incoming != nil {
+			a.Incoming(l.sock, l.text)
+		}
+	case noteMessage:
+		if a.Message != nil {
+			a.Message(l.sock, l.buf)
+		}
+		n.mem.Free(l.buf)
+		l.sock.Release(l.held)
+		e := l.sock.Engine()
+		e.Taken(l.sock, 1)
+		if e.Held() > 0 {
+			e.Retry(n.c.k.Now().Duration())
+		}
+		if n.cpu != nil { // outside of a step
+			n.touch(n.byCore[e])
+		}
+	case noteClosed:
+		if a.Closed != nil {
+			a.Closed(l.sock, l.err)
+		}
+	case noteFailed:
+		if a.Failed != nil {
+			a.Failed(l.peer, l.err)
+		}
+	case noteDone:
+		l.done(l.err)
+	}
 }

@@ -54,6 +54,8 @@ func (q *QP) PostSend(wrs []qp.SendWR) (n int, err error) {
 	}
 	n, err = q.QP.PostSend(wrs, qp.MaxMessage)
 	if n > 0 {
+		q.h.posted.Sends += n
+		q.h.posted.Doorbells++
 		q.h.doorbell(q.QP)
 	}
 	return n, err
@@ -65,6 +67,7 @@ func (q *QP) PostRecv(wrs []qp.RecvWR) (n int, err error) {
 		return 0, qp.ErrClosed
 	}
 	n, err = q.QP.PostRecv(wrs)
+	q.h.posted.Receives += n
 	if n > 0 && q.NeedsRecvBell() {
 		q.h.doorbell(q.QP)
 	}

@@ -27,15 +27,18 @@ type flow struct {
 // Host is a machine with one NIC of one port. Its methods belong to the goroutine
 // that runs the kernel.
 type Host struct {
-	f     *Fabric
-	id    int
-	gid   verbs.GID
-	nic   *nic.NIC
-	port  *port
-	pd    nic.PD
-	ready line     // queue pairs that have packets to send, in turn
-	bells line     // doorbells on their way to the NIC
-	armed des.Time // when the NIC runs by itself
+	f      *Fabric
+	id     int
+	gid    verbs.GID
+	nic    *nic.NIC
+	port   *port
+	pd     nic.PD
+	ready  line // queue pairs that have packets to send, in turn
+	bells  line // doorbells on their way to the NIC
+	held   int  // of them, those that wait for RingDoorbells
+	holds  bool
+	posted Posted
+	armed  des.Time // when the NIC runs by itself
 
 	parked des.Table[*nic.QP] // wait for their limit, or their context
 	cnpAt  des.Time           // when the NIC may send a CNP again
@@ -226,7 +229,28 @@ func (h *Host) wake() {
 // doorbell tells the NIC of posted requests, after the time that this takes.
 func (h *Host) doorbell(q *nic.QP) {
 	h.bells.push(q)
+	if h.holds {
+		h.held++
+		return
+	}
 	h.f.k.At(h.f.k.Now()+h.f.cfg.NIC.TxLatency, h.f.bellKind, int32(h.id), 0)
+}
+
+// Posted counts what was posted to the queue pairs of a host.
+type Posted struct{ Sends, Receives, Doorbells int }
+
+// Posted gives the counters.
+func (h *Host) Posted() Posted { return h.posted }
+
+// HoldDoorbells keeps doorbells from the NIC until RingDoorbells, for a processor
+// whose time to post is known only afterwards.
+func (h *Host) HoldDoorbells() { h.holds = true }
+
+// RingDoorbells has the NIC told of what was posted since HoldDoorbells, after a time.
+func (h *Host) RingDoorbells(after des.Time) {
+	for h.holds = false; h.held > 0; h.held-- {
+		h.f.k.At(h.f.k.Now()+after+h.f.cfg.NIC.TxLatency, h.f.bellKind, int32(h.id), 0)
+	}
 }
 
 func (h *Host) rung() {

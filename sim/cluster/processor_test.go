@@ -1,0 +1,124 @@
+package cluster
+
+import (
+	"testing"
+
+	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/fabric"
+	"github.com/byteexpress/byteexpress/sim/hostcpu"
+)
+
+func costs() *hostcpu.EngineCosts {
+	c := hostcpu.DefaultEngine()
+	return &c
+}
+
+// TestMessagesWithCosts: what costs time arrives all the same.
+func TestMessagesWithCosts(t *testing.T) {
+	for _, loss := range []float64{0, 0.01} {
+		c := star(t, fabric.Config{Seed: 1}, Config{AckTimeout: 8, Costs: costs()}, 2)
+		c.Node(1).Host().SetLoss(loss)
+		exchange(t, c, manySizes)
+		c.Node(1).Host().SetLoss(0)
+		rest(t, c)
+	}
+}
+
+// pingPong is the time of a message of some size one way, of requests and replies one
+// after the other in a rack.
+func pingPong(t *testing.T, cfg Config, size int) (oneWay des.Time, c *Cluster) {
+	t.Helper()
+	f, err := fabric.Single(fabric.Config{Seed: 1}, 2, fabric.Link{Gbps: 100, Delay: 10 * des.Nanosecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err = New(f, cfg); err != nil {
+		t.Fatal(err)
+	}
+	if err = c.Connect(1, 0); err != nil {
+		t.Fatal(err)
+	}
+	const trips = 100
+	left := 2 * trips
+	var end des.Time
+	for i := range 2 {
+		n := c.Node(i)
+		n.App.Message = func(k *core.Socket, b []byte) {
+			if left--; left == 0 {
+				end = c.Now()
+			} else if left > 0 {
+				if err := n.SendBytes(k, size, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	k := socket(t, c, 1, 0)
+	run(t, c, c.Now()+des.Millisecond)
+	start := c.Now()
+	if err := c.Node(1).SendBytes(k, size, nil); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c, start+100*des.Millisecond)
+	if end == 0 {
+		t.Fatalf("%d messages are missing", left)
+	}
+	return (end - start) / (2 * trips), c
+}
+
+// TestOneWay holds a message of 2 KB, from application to application, to the
+// literature's 2.8 us, within 15 %; and what it costs to the table of costs.
+func TestOneWay(t *testing.T) {
+	got, c := pingPong(t, Config{Costs: costs()}, 2048)
+	us := float64(got) / float64(des.Microsecond)
+	t.Logf("2 KB one way: %.2f us, literature 2.8", us)
+	if us < 2.8*0.85 || us > 2.8*1.15 {
+		t.Errorf("2 KB one way: %.2f us, want 2.8 within 15 %%", us)
+	}
+	busy := c.Node(0).CPU().Busy(hostcpu.Engine) / 100
+	t.Logf("the engine is busy for %v a message and its reply", busy.Duration())
+	k := costs()
+	// At least: dispatch both, a completion, a request, a doorbell, a receive, two polls.
+	least := 2*k.Message + k.Completion + k.WQE + k.Doorbell + k.Receive + 2*k.EmptyPoll
+	if busy < least || busy > 2*least {
+		t.Errorf("the engine is busy for %v a message and its reply, the costs say %v and something for acknowledgements", busy.Duration(), least.Duration())
+	}
+}
+
+// TestSlowProcessor: a processor that is ten times as slow is that much busier, and
+// the rate of small messages is bound by it.
+func TestSlowProcessor(t *testing.T) {
+	rate := func(percent int) float64 {
+		c := star(t, fabric.Config{Seed: 1}, Config{Costs: costs()}, 5)
+		got := 0
+		c.Node(0).App.Message = func(*core.Socket, []byte) { got++ }
+		c.Node(0).CPU().SetSpeed(percent)
+		for i := 1; i < 5; i++ {
+			k, n := socket(t, c, i, 0), c.Node(i)
+			var again func(error)
+			again = func(err error) {
+				if err == nil {
+					if err := n.SendBytes(k, 64, again); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			for range 32 {
+				again(nil)
+			}
+		}
+		start := c.Now()
+		run(t, c, start+2*des.Millisecond)
+		return float64(got) / 2e-3
+	}
+	fast, slow := rate(100), rate(1000)
+	t.Logf("%.0f messages a second, %.0f with a tenth of the speed", fast, slow)
+	// A message is a completion, its dispatch and a receive: 410 ns.
+	if fast < 1.6e6 || fast > 2.5e6 {
+		t.Errorf("%.0f messages a second, the costs say 2.4 million and fewer", fast)
+	}
+	if r := fast / slow; r < 8 || r > 12 {
+		t.Errorf("with a tenth of the speed the rate is 1/%.1f", r)
+	}
+}
