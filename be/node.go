@@ -9,7 +9,6 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/bemalloc"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -339,46 +338,4 @@ func (n *Node) Close() error {
 		err = n.mem.damaged()
 	}
 	return errors.Wrapf(err, "be: %s: close node", n.device)
-}
-
-// Stats counts what a node did. See core.Stats for the engines' part.
-type Stats struct {
-	core.Stats
-	Engines    int            // up or draining
-	Sockets    int            // on them
-	Strays     uint64         // completions of queue pairs that were gone
-	BadClients uint64         // bootstraps that a listener gave up
-	Memory     bemalloc.Stats // of all key domains
-	Registered Registered
-}
-
-// add adds an engine's counts.
-func (s *Stats) add(e *core.Engine) {
-	st := e.Stats()
-	s.Stats.Add(&st)
-	s.Engines++
-	s.Sockets += e.Sockets()
-}
-
-// Stats gives the counts so far.
-func (n *Node) Stats() Stats {
-	s := Stats{Strays: n.strays.Load(), BadClients: n.badClients.Load()}
-	for _, w := range n.workers {
-		if !w.call(func() { w.gather(&s) }) {
-			<-w.done
-			w.gather(&s)
-		}
-	}
-	n.mem.stats(&s)
-	return s
-}
-
-// gather adds the worker's counts. It is the worker's, or anybody's after it ended.
-func (w *worker) gather(s *Stats) {
-	s.Stats.Add(&w.ended)
-	for _, c := range w.conns {
-		if c != nil {
-			s.add(c.e)
-		}
-	}
 }
