@@ -19,7 +19,7 @@ SHELL       = /bin/bash
 # The race detector alone needs a C compiler; everything else is built without.
 export CGO_ENABLED = 0
 
-.PHONY: help build test fmt vet vet-compare lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels compare-perftest compare-grpc bench clean
+.PHONY: help build test fmt vet vet-compare lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels compare-perftest compare-grpc compare-msg bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -93,6 +93,10 @@ compare-perftest: ## bebench and perftest side by side in a virtual machine, med
 
 compare-grpc: ## tests of gRPC-Go over ByteExpress, and one call beside TCP and beside plain messages
 	cd compare && $(GO) test ./grpc -bench=. -benchtime=$(BENCHTIME)
+
+compare-msg: build ## messages over be, TCP, gRPC-Go and a plain copy, in turn: one table; ARGS for bebench msg compare
+	cd compare && $(GO) build -o ../bin/ ./grpc/grpcmsg
+	bin/bebench msg compare -d sim: --also grpc=bin/grpcmsg $(ARGS)
 
 bench: ## all benchmarks for BENCHTIME (1s); compare two runs with: go tool -modfile=tools/go.mod benchstat
 	$(GO) test -run='^$$' -bench=. -benchtime=$(BENCHTIME) ./...

@@ -18,7 +18,7 @@ import (
 // simPrefix begins the names of simulated devices, which live in one process.
 const simPrefix = "sim:"
 
-// chosen is the device of a command.
+// chosen is the device of a command; the zero value is none.
 type chosen struct {
 	dev  verbs.Device
 	name string
@@ -29,7 +29,12 @@ type chosen struct {
 func (c *chosen) sim() bool { return strings.HasPrefix(c.name, simPrefix) }
 
 // again opens the device for one more end in this process.
-func (c *chosen) again() (verbs.Device, error) { return provider.Open(c.name) }
+func (c *chosen) again() (verbs.Device, error) {
+	if c.dev == nil {
+		return nil, nil // none is needed
+	}
+	return provider.Open(c.name)
+}
 
 // choose opens the named device, or without a name the default one.
 func choose(name string) (*chosen, error) {

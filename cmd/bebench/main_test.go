@@ -121,6 +121,16 @@ func TestUsage(t *testing.T) {
 		{"atomic bw -s 8", "an atomic has 8 bytes"},
 		{"msg bw --window 100", "--window 100: must be 256 to"},
 		{"msg bw --fragment 100", "--fragment 100: must be 256 to"},
+		{"msg bw --node-window 100", "--node-window 100: must be 256 to"},
+		{"msg bw --workers 0", "--workers 0: must be 1 to 64"},
+		{"msg bw --spin -1s", "--spin -1s: must not be negative"},
+		{"msg lat --weights 1,0", "--weights 0: must be 1 to 1024"},
+		{"msg bw --transport udp", "want be or tcp"},
+		{"msg bw --transport tcp --workers 2", "--transport tcp and --workers contradict"},
+		{"msg compare --over rdma", "want be, tcp or copy"},
+		{"msg compare --sizes 0", "1 to 2147483647 bytes"},
+		{"msg compare --also x", "want NAME=PROGRAM"},
+		{"msg compare -R", "contradict"},
 		{"send bw --timeout 0.5", "--timeout 500ms: at least 1s"},
 		{"send bw --peer iperf", "want bebench or perftest"},
 		{"write-imm bw --peer perftest", "leave one of them out"},
@@ -191,6 +201,10 @@ func TestLocalRuns(t *testing.T) {
 		{"msg bw -n 100 --sockets 2", []string{"ByteExpress BW test", " 200 ", " yes"}},
 		{"msg lat -n 100", []string{"ByteExpress Latency test", " yes"}},
 		{"msg bw -n 20 -b -s 1 --verify=false", []string{" 40 ", " -"}},
+		{"msg bw -n 50 --sockets 3 --weights 1,2 --unordered -v", []string{"unordered, weights [1 2]", "requests a doorbell", "copies 0", "engine of QP"}},
+		{"msg bw -n 50 -s 100K --get --workers 2 --sockets 4 --window-target 1ms --node-window 64K --lock-threads --spin 10us -v",
+			[]string{"2 workers, locked threads, spin 10µs, adaptive window, target 1ms, node window 65536, get mode", "get_messages 200"}},
+		{"msg compare --rounds 1 -D 0.02 --sizes 64,100K --sockets 1,3 --verify", []string{"be/it", " 102400     3       tcp "}},
 		{"ps -n 50 --dim 16 --rows 100 --max-size 64K", []string{"fetch be", "fetch tcp", "be/tcp", "a simulated NIC", "verified bit by bit"}},
 		{"ps -n 20 --workload training --rows 100 --transport be", []string{"push  be", "doorbells"}},
 		{"ps -n 20 --transport tcp --local --rows 100", []string{"fetch tcp"}},
@@ -259,7 +273,25 @@ func TestJSON(t *testing.T) {
 			return d.Rows[0].Verified == nil && len(d.Rows[0].Histogram) > 0
 		},
 		"msg bw -n 100": func(d *report.Document) bool {
-			return d.Rows[0].Name == "be" && d.Rows[0].Counters["doorbells"] > 0
+			r := d.Rows[0]
+			_, retransmissions := r.Counters["device_retransmissions"]
+			return r.Name == "be" && r.Counters["doorbells"] > 0 && r.Sockets == 1 && *r.CPUNSPerByte >= 0 && retransmissions && r.Fairness == nil &&
+				len(r.Engines) == 1 && r.Engines[0].Sockets == 1 && r.Engines[0].Counters["doorbells"] == r.Counters["doorbells"]
+		},
+		"msg bw -D 0.3 --sockets 4 --weights 1,3": func(d *report.Document) bool {
+			_, queues := d.Rows[0].Counters["queue_in_flight"]
+			return *d.Rows[0].Fairness > 0 && *d.Rows[0].Fairness <= 1 && queues
+		},
+		"msg compare --rounds 2 -D 0.02 --sizes 1K --sockets 2": func(d *report.Document) bool {
+			var rows, ratios []string
+			for _, r := range d.Rows {
+				rows = append(rows, fmt.Sprint(r.Op, " ", r.Name, " ", r.SizeBytes, " ", r.Sockets))
+			}
+			for _, r := range d.Ratios {
+				ratios = append(ratios, fmt.Sprint(r.Op, " ", r.Of, "/", r.To))
+			}
+			return strings.Join(rows, ",") == "bw copy 1024 2,bw be 1024 2,bw tcp 1024 2,lat be 1024 2,lat tcp 1024 2" &&
+				strings.Join(ratios, ",") == "bw be/copy,bw be/tcp,lat be/tcp" && *d.Ratios[1].CPU > 0 && *d.Ratios[2].P50 > 0
 		},
 		"ps -n 20 --rows 100 --workload training": func(d *report.Document) bool {
 			return len(d.Rows) == 4 && len(d.Ratios) == 2 && d.Ratios[0].Of == "be" && *d.Ratios[1].Mean > 0 && d.Rows[0].SizeBytes == 0 && d.Rows[0].Op == "fetch" &&

@@ -9,22 +9,22 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/msgtest"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
-	"github.com/byteexpress/byteexpress/cmd/bebench/internal/size"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
 // msgFlags are those of the tests of ByteExpress sockets.
 type msgFlags struct {
 	pairFlags
-	window   size.Bytes
-	fragment size.Bytes
-	p        msgtest.Params
+	nodeFlags
+	verbose bool
+	p       msgtest.Params
 }
 
 func newMsg(e *env) *cobra.Command {
-	return group("msg", "measure ByteExpress sockets", newMsgTest(e, false), newMsgTest(e, true))
+	return group("msg", "measure ByteExpress sockets", newMsgTest(e, false), newMsgTest(e, true), newMsgCompare(e))
 }
 
 func newMsgTest(e *env, latency bool) *cobra.Command {
@@ -36,9 +36,12 @@ func (f *msgFlags) add(fs *pflag.FlagSet, iters int) {
 	p := &f.p
 	f.addSizes(fs)
 	f.addLength(fs, &p.Iters, iters, "socket")
-	fs.IntVar(&p.Sockets, "sockets", 1, "sockets, all on one engine")
-	fs.Var(&f.window, "window", "send window of the engine in bytes (default 256 KiB)")
-	fs.Var(&f.fragment, "fragment", "bytes of a WRITE (default 64 KiB)")
+	fs.StringVar(&p.Transport, "transport", msgtest.OverBE, "what carries the messages: be, or tcp for a connection a socket and no RDMA")
+	fs.IntVar(&p.Warm, "warm-up", usualWarm, "messages of each socket and size before it is measured")
+	fs.IntVar(&p.Sockets, "sockets", 1, "sockets, on one engine for each of the workers")
+	f.addSockets(fs)
+	f.addNode(fs)
+	fs.BoolVarP(&f.verbose, "verbose", "v", false, "with the counters of the node and of each engine")
 	fs.BoolVarP(&p.Histogram, "report-histogram", "H", false, "report the latency histogram")
 	fs.BoolVar(&f.verify, "verify", false, "check every message at the receiver (default true on sim:)")
 	p.Depth = 2
@@ -56,19 +59,33 @@ func (f *msgFlags) check(c *cobra.Command, hosts []string) error {
 	p.Sizes = f.sizes()
 	p.Duration = time.Duration(f.duration)
 	p.Node, p.CM = f.device.nodeConfig(), f.device.cm
-	p.Node.WindowBytes, p.Node.FragmentBytes = int(f.window), int(f.fragment)
-	err := firstOf(f.pairFlags.check(c, hosts, p.Iters, p.Latency), inRange("sockets", p.Sockets, 1, 1<<16), inRange("tx-depth", p.Depth, 1, 1<<16))
-	if set("window") {
-		err = firstOf(err, inRange("window", int(f.window), leastFragment, size.Max))
+	err := firstOf(f.pairFlags.check(c, hosts, p.Iters, p.Latency), inRange("sockets", p.Sockets, 1, 1<<16), inRange("tx-depth", p.Depth, 1, 1<<16),
+		inRange("warm-up", p.Warm, 0, 1<<20), f.nodeFlags.check(set))
+	if err != nil {
+		return err
 	}
-	if set("fragment") {
-		err = firstOf(err, inRange("fragment", int(f.fragment), leastFragment, 1<<30))
+	f.apply(p)
+	switch p.Transport {
+	case msgtest.OverBE:
+		return nil
+	case msgtest.OverTCP:
+	default:
+		return exit.Usagef("--transport %q: want be or tcp", p.Transport)
 	}
-	return err
+	for _, flag := range notTCP {
+		if set(flag) {
+			return exit.Usagef("--transport tcp and --%s contradict each other, as there is no RDMA in it: leave one of them out", flag)
+		}
+	}
+	return nil
 }
 
-// leastFragment is what be.Config takes for fragment and window.
-const leastFragment = 256
+// usualWarm is enough for the memory of a test to be registered and mapped.
+const usualWarm = 16
+
+// notTCP are flags of RDMA and of ByteExpress.
+var notTCP = []string{"ib-dev", "ib-port", "gid-index", "mtu", "rdma_cm", "weights", "unordered", "get", "window", "window-target", "node-window", "fragment",
+	"eager", "send-depth", "recv-depth", "workers", "lock-threads", "pin", "spin"}
 
 func (f *msgFlags) run(e *env, c *cobra.Command, hosts []string) error {
 	if err := f.check(c, hosts); err != nil {
@@ -77,18 +94,30 @@ func (f *msgFlags) run(e *env, c *cobra.Command, hosts []string) error {
 	p := &f.p
 	p.Verify = f.verify
 	times := fmt.Sprintf("%d messages posted a socket; percentiles are from Post until the peer's device has all of the message.", p.Depth)
+	if p.Transport == msgtest.OverTCP {
+		times = fmt.Sprintf("%d messages posted a socket; percentiles are from Post until the kernel has all of the message.", p.Depth)
+	}
 	if p.Latency {
 		times = "Latency is half a round trip, from Post to the message in hand."
 	}
 	t := pairTest{
-		flags: &f.pairFlags, title: "ByteExpress", times: times,
+		flags: &f.pairFlags, title: map[string]string{msgtest.OverBE: "ByteExpress", msgtest.OverTCP: "TCP"}[p.Transport], times: times,
 		name: "msg", sizes: p.Sizes, latency: p.Latency, verify: &p.Verify, agreed: p.Agreed,
 		end: func(ctx context.Context, conn *control.Conn, dev verbs.Device, client bool, sink report.Sink) error {
 			return msgtest.Run(e.soft, ctx, conn, dev, p, client, sink)
 		},
 		setup: func(o *output) {
+			if o.doc.Device == nil {
+				o.printf(" Sockets        : %d\n", p.Sockets)
+				return
+			}
 			o.printf(" Sockets        : %-16d MTU            : %d[B]\n", p.Sockets, o.doc.Device.MTUBytes)
+			o.printf(" Node           : %s\n", f.line(p))
 		},
+		noDevice: p.Transport == msgtest.OverTCP,
+	}
+	if f.verbose {
+		t.explain = report.WriteCounters
 	}
 	return t.run(e, c, hosts)
 }

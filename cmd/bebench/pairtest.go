@@ -21,30 +21,29 @@ type pairTest struct {
 	title   string // of the measurement, for people
 	sizes   []int
 	latency bool
-	verify  *bool // the flag; without it, what the device wants
+	verify  *bool // the flag; without it, whether this process has both ends, on a simulator or without a device
 	// agreed gives what both ends must have in common, once verify is known.
 	agreed func() map[string]string
 	// end plays one end over a control connection.
 	end func(ctx context.Context, c *control.Conn, dev verbs.Device, client bool, sink report.Sink) error
 	// foreign plays one end against a program of perftest; nil: the peer is bebench.
-	foreign func(ctx context.Context, c *perftest.Conn, dev verbs.Device, sink report.Sink) error
+	foreign  func(ctx context.Context, c *perftest.Conn, dev verbs.Device, sink report.Sink) error
+	noDevice bool // no RDMA device has part in it
 	// setup writes how the ends are connected, for people.
 	setup func(o *output)
+	// explain writes what a row has that the table has not; nil: nothing.
+	explain func(io.Writer, *report.Row) error
 	// times says what the latencies are, as a sentence.
 	times string
 }
 
 func (t *pairTest) run(e *env, c *cobra.Command, hosts []string) error {
-	dev, err := choose(t.flags.device.name)
-	if err != nil {
-		return err
-	}
-	role, err := dev.role(hosts, t.flags.peer.local)
+	dev, role, err := t.ends(hosts)
 	if err != nil {
 		return err
 	}
 	if !c.Flags().Changed("verify") && t.foreign == nil {
-		*t.verify = dev.sim()
+		*t.verify = dev.sim() || t.noDevice && role == local
 	}
 	table := report.LatencyTable
 	if !t.latency {
@@ -52,8 +51,10 @@ func (t *pairTest) run(e *env, c *cobra.Command, hosts []string) error {
 	}
 	o := newOutput(e, c, hosts, &t.flags.output, table)
 	o.doc.Args["verify"], o.doc.Args["local"] = *t.verify, role == local
-	if o.doc.Device, err = dev.describe(&t.flags.device); err != nil {
-		return err
+	if !t.noDevice {
+		if o.doc.Device, err = dev.describe(&t.flags.device); err != nil {
+			return err
+		}
 	}
 	ends := twoEnds{
 		e: e, peer: &t.flags.peer, hello: control.NewHello(o.doc.Command, t.agreed()),
@@ -88,6 +89,18 @@ func (t *pairTest) run(e *env, c *cobra.Command, hosts []string) error {
 	return o.finish(profiled(t.flags.output.profile, func() error { return ends.run(role, hosts) }))
 }
 
+// ends chooses the device and the role. Without a device it is an empty choice.
+func (t *pairTest) ends(hosts []string) (*chosen, mode, error) {
+	dev, err := new(chosen), error(nil)
+	if !t.noDevice {
+		if dev, err = choose(t.flags.device.name); err != nil {
+			return nil, 0, err
+		}
+	}
+	role, err := dev.role(hosts, t.flags.peer.local)
+	return dev, role, err
+}
+
 // head writes what is measured, and on what.
 func (t *pairTest) head(o *output, dev *chosen) {
 	kind := "BW"
@@ -96,9 +109,13 @@ func (t *pairTest) head(o *output, dev *chosen) {
 	}
 	_ = report.Rule(o.text)
 	o.printf("                    %s %s test\n", t.title, kind)
-	o.printf(" Device         : %-16s Provider       : %s\n", o.doc.Device.Name, o.doc.Device.Provider)
+	if o.doc.Device != nil {
+		o.printf(" Device         : %-16s Provider       : %s\n", o.doc.Device.Name, o.doc.Device.Provider)
+	}
 	t.setup(o)
-	o.printf(" GID            : %s\n", t.flags.device.gidLine(o.doc.Device))
+	if o.doc.Device != nil {
+		o.printf(" GID            : %s\n", t.flags.device.gidLine(o.doc.Device))
+	}
 	if dev.note != "" {
 		o.printf(" %s\n", dev.note)
 	}
@@ -112,7 +129,12 @@ func (t *pairTest) sink(o *output) report.Sink {
 	return report.Sink{
 		Sample: func(s *report.Sample) error {
 			current++
-			return o.row(s.Row(), true)
+			r := s.Row()
+			err := o.row(r, true)
+			if t.explain != nil && err == nil {
+				err = t.explain(o.text, &r)
+			}
+			return err
 		},
 		Progress: func(done, total int64) {
 			bytes := t.sizes[min(current, len(t.sizes)-1)]

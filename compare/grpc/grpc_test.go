@@ -8,30 +8,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/encoding"
-	"google.golang.org/grpc/mem"
 
 	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/be/netconn"
 	"github.com/byteexpress/byteexpress/sim"
 )
-
-// raw is a codec whose messages are *[]byte, sent as they are, so that no encoding
-// is measured.
-type raw struct{}
-
-func (raw) Name() string { return "raw" }
-
-func (raw) Marshal(v any) (mem.BufferSlice, error) {
-	return mem.BufferSlice{mem.SliceBuffer(*v.(*[]byte))}, nil
-}
-
-func (raw) Unmarshal(data mem.BufferSlice, v any) error {
-	*v.(*[]byte) = data.Materialize()
-	return nil
-}
-
-var _ encoding.CodecV2 = raw{}
 
 // echo is a service with one call, which answers with the request.
 var echo = grpc.ServiceDesc{
@@ -46,12 +27,12 @@ var echo = grpc.ServiceDesc{
 // serve starts the service on a listener, and gives a client of it.
 func serve(t testing.TB, l net.Listener, dial func(context.Context, string) (net.Conn, error)) *grpc.ClientConn {
 	t.Helper()
-	s := grpc.NewServer(grpc.ForceServerCodecV2(raw{}))
+	s := grpc.NewServer(grpc.ForceServerCodecV2(Raw{}))
 	s.RegisterService(&echo, nil)
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
 	c, err := grpc.NewClient("passthrough:///"+l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithContextDialer(dial), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(raw{}), grpc.MaxCallRecvMsgSize(64<<20)))
+		grpc.WithContextDialer(dial), grpc.WithDefaultCallOptions(grpc.ForceCodecV2(Raw{}), grpc.MaxCallRecvMsgSize(64<<20)))
 	if err != nil {
 		t.Fatal(err)
 	}

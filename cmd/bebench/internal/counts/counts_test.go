@@ -19,6 +19,12 @@ func TestCounts(t *testing.T) {
 			t.Errorf("%s = %d, want %d", name, got, want)
 		}
 	}
+	s.InFlight = 5
+	queues := Queues(&s.Stats)
+	Peak(queues, map[string]int64{"queue_in_flight": 3, "queue_held": 2})
+	if queues["queue_in_flight"] != 5 || queues["queue_held"] != 2 {
+		t.Errorf("peaks %v", queues)
+	}
 	sum := map[string]int64{}
 	Add(sum, before)
 	if !reflect.DeepEqual(sum, before) || before["window_stall_ns"] != 1000 {

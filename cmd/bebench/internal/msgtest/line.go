@@ -2,13 +2,13 @@ package msgtest
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
 
-	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/peak"
 )
@@ -17,8 +17,8 @@ import (
 // one goroutine each, or together one in a latency test.
 type line struct {
 	p      *Params
-	node   *be.Node
-	sock   *be.Socket
+	on     transport
+	sock   socket
 	index  int
 	client bool
 	size   int
@@ -36,6 +36,7 @@ type line struct {
 	peak    peak.Meter
 	stopped bool
 	bad     string // first mismatch; the receiver's
+	missing int64  // sum of the numbers of messages that did not come, less those that came in their place
 }
 
 var errMissing = errors.New("the peer says that it sent more messages than came")
@@ -49,7 +50,7 @@ type parcel struct {
 }
 
 func newLine(p *Params, s *station, index int, client bool, size int, stop *atomic.Bool) *line {
-	l := &line{p: p, node: s.node.Node, sock: s.sockets[index], index: index, client: client, size: size, stop: stop, lat: hist.New()}
+	l := &line{p: p, on: s.transport, sock: s.sockets[index], index: index, client: client, size: size, stop: stop, lat: hist.New()}
 	l.target.Store(-1)
 	return l
 }
@@ -58,7 +59,7 @@ func newLine(p *Params, s *station, index int, client bool, size int, stop *atom
 func (l *line) stock(n int) error {
 	l.free = make(chan *parcel, n)
 	for range n {
-		b, err := l.node.Alloc(l.size)
+		b, err := l.on.alloc(l.size)
 		if err != nil {
 			return err
 		}
@@ -80,7 +81,7 @@ func (l *line) clear(ctx context.Context) {
 		select {
 		case pc := <-l.free:
 			if pc.err == nil {
-				l.node.Free(pc.b)
+				l.on.free(pc.b)
 			}
 		case <-ctx.Done():
 			return
@@ -174,6 +175,7 @@ func (l *line) completed(pc *parcel) time.Time {
 // receive takes messages until all have come. finished ends when the peer has told
 // how many there are.
 func (l *line) receive(ctx, finished context.Context, limit time.Duration) error {
+	defer l.complete()
 	for m := int64(0); ; m++ {
 		if t := l.target.Load(); t >= 0 && m >= t {
 			return nil
@@ -194,16 +196,30 @@ func (l *line) receive(ctx, finished context.Context, limit time.Duration) error
 			return err
 		}
 		l.check(b, m)
-		l.node.Free(b)
+		l.on.free(b)
 	}
 }
 
+// check looks at the m-th message that came: always at its length and number, with
+// Verify at every byte.
 func (l *line) check(b []byte, m int64) {
-	if !l.p.Verify || l.bad != "" {
+	if l.bad != "" {
 		return
 	}
-	if what := check(b, l.size, l.p.seed(l.index, !l.client), m); what != "" {
+	if l.p.Unordered && len(b) >= numberBytes {
+		l.missing += m
+		m = int64(binary.LittleEndian.Uint64(b)) // whichever it is
+		l.missing -= m
+	}
+	if what := check(b, l.size, l.p.seed(l.index, !l.client), m, l.p.Verify); what != "" {
 		l.bad = fmt.Sprintf("socket %d, message %d: %s", l.index, m, what)
+	}
+}
+
+// complete checks that of messages without order each came once.
+func (l *line) complete() {
+	if l.missing != 0 && l.bad == "" {
+		l.bad = fmt.Sprintf("socket %d: the numbers of the messages that came are not those that were sent", l.index)
 	}
 }
 
@@ -228,7 +244,7 @@ func (l *line) ping(ctx context.Context) error {
 		l.lat.Record(now.Sub(start))
 		l.ops.Add(1)
 		l.check(b, m)
-		l.node.Free(b)
+		l.on.free(b)
 	}
 	l.wall = time.Since(began)
 	return nil
@@ -254,7 +270,7 @@ func (l *line) pong(ctx, finished context.Context) error {
 		if err == nil {
 			l.check(b, m)
 		}
-		l.node.Free(b)
+		l.on.free(b)
 		if err != nil {
 			return err
 		}

@@ -20,19 +20,23 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func defaults() Params {
-	return Params{Sizes: []int{64}, Iters: 200, Sockets: 1, Depth: 8, Verify: true, Seed: 1}
+	return Params{Transport: OverBE, Sizes: []int{64}, Iters: 200, Sockets: 1, Depth: 8, Verify: true, Seed: 1}
 }
 
 func TestSizes(t *testing.T) {
-	for _, latency := range []bool{false, true} {
+	for i := range 4 {
 		p := defaults()
+		latency := i%2 == 0
 		p.Latency, p.Sizes, p.Iters = latency, []int{1, 7, 8, 9, 4096, 300000}, 50
+		if i >= 2 {
+			p.Transport = OverTCP
+		}
 		samples := endstest.Both(t, Run, p)
 		if len(samples) != len(p.Sizes) {
 			t.Fatalf("%d results, want %d", len(samples), len(p.Sizes))
 		}
 		for i, s := range samples {
-			if s.SizeBytes != p.Sizes[i] || s.Ops != 50 || s.Latency.Count() != 50 || s.Wall <= 0 || !*s.Verified || s.Halved != latency || s.Counters["doorbells"] == 0 {
+			if s.SizeBytes != p.Sizes[i] || s.Ops != 50 || s.Latency.Count() != 50 || s.Wall <= 0 || !*s.Verified || s.Halved != latency || s.Name != p.Transport || (s.Counters["doorbells"] == 0) == (p.Transport == OverBE) {
 				t.Errorf("latency=%v size %d: %+v", latency, p.Sizes[i], s)
 			}
 			if latency == (s.Bytes != 0) {
@@ -53,6 +57,12 @@ func TestOptions(t *testing.T) {
 		{"depth of one", func(p *Params) { p.Depth = 1 }, 200},
 		{"deep", func(p *Params) { p.Depth = 300 }, 200},
 		{"not verified", func(p *Params) { p.Verify = false }, 200},
+		{"warmed up", func(p *Params) { p.Sockets, p.Warm = 2, 30 }, 400},
+		{"without order", func(p *Params) { p.Unordered, p.Sockets = true, 2 }, 400},
+		{"read by the receiver", func(p *Params) { p.Get, p.Sizes = true, []int{100_000} }, 200},
+		{"by weight", func(p *Params) { p.Weights, p.Sockets = []int{1, 4}, 3 }, 600},
+		{"TCP both ways", func(p *Params) { p.Transport, p.Sockets, p.Bidirectional, p.Warm = OverTCP, 3, true, 5 }, 1200},
+		{"TCP, deep", func(p *Params) { p.Transport, p.Depth = OverTCP, 700 }, 200},
 		{"latency of sockets at once", func(p *Params) { p.Latency, p.Sockets = true, 3 }, 600},
 	} {
 		t.Run(tt.desc, func(t *testing.T) {
@@ -76,9 +86,13 @@ func TestDuration(t *testing.T) {
 }
 
 func TestWrongBytesAreFound(t *testing.T) {
-	for _, latency := range []bool{false, true} {
+	for i := range 4 {
 		server := defaults()
+		latency := i%2 == 0
 		server.Latency = latency
+		if i >= 2 {
+			server.Transport = OverTCP
+		}
 		client := server
 		client.Seed++
 		samples, err, serverErr := endstest.Control(t, context.Background(), Run, &server, &client, nil)
@@ -96,19 +110,79 @@ func TestCheck(t *testing.T) {
 		b := make([]byte, size)
 		fill(b, 3)
 		stamp(b, 258)
-		if what := check(b, size, 3, 258); what != "" {
+		if what := check(b, size, 3, 258, true); what != "" {
 			t.Errorf("size %d: %s", size, what)
 		}
 		for i := range b {
 			b[i] ^= 1
-			if check(b, size, 3, 258) == "" {
+			if check(b, size, 3, 258, true) == "" {
 				t.Errorf("size %d: byte %d changed and passes", size, i)
 			}
 			b[i] ^= 1
 		}
-		if check(b, size, 3, 259) == "" || check(b, size+1, 3, 258) == "" {
+		if size > numberBytes {
+			b[size-1] ^= 1
+			if what := check(b, size, 3, 258, false); what != "" {
+				t.Errorf("size %d: bytes that were not to be checked: %s", size, what)
+			}
+			b[size-1] ^= 1
+		}
+		if check(b, size, 3, 259, true) == "" || check(b, size+1, 3, 258, true) == "" {
 			t.Errorf("size %d: another message or length passes", size)
 		}
+	}
+}
+
+// TestMissingMessagesAreFound: of messages without order, each number has to come once.
+func TestMissingMessagesAreFound(t *testing.T) {
+	for _, tt := range []struct {
+		numbers []int64
+		ok      bool
+	}{{[]int64{2, 0, 3, 1}, true}, {[]int64{0, 1, 1, 3}, false}, {[]int64{0, 2, 3, 4}, false}} {
+		p := defaults()
+		p.Unordered, p.Verify = true, true
+		l := &line{p: &p, size: 100}
+		for i, m := range tt.numbers {
+			b := make([]byte, 100)
+			fill(b, p.seed(0, true))
+			stamp(b, m)
+			l.check(b, int64(i))
+		}
+		if l.complete(); (l.bad == "") != tt.ok {
+			t.Errorf("%v: %q", tt.numbers, l.bad)
+		}
+	}
+}
+
+func TestCopy(t *testing.T) {
+	for _, size := range []int{1, 5000, 3 << 20} {
+		s, err := Copy(size, 3, 5*time.Millisecond, nil)
+		if err != nil || s.Ops == 0 || s.Bytes != s.Ops*int64(size) || s.Wall < 5*time.Millisecond || s.Stopped {
+			t.Errorf("size %d: %+v, %v", size, s, err)
+		}
+	}
+	stop := make(chan struct{})
+	close(stop)
+	if s, err := Copy(64, 1, time.Hour, stop); err != nil || !s.Stopped {
+		t.Errorf("stopped: %+v, %v", s, err)
+	}
+}
+
+func TestFairness(t *testing.T) {
+	p := defaults()
+	p.Duration, p.Weights = time.Second, []int{1, 3}
+	r := &round{p: &p}
+	for _, ops := range []int64{100, 300} {
+		l := &line{}
+		l.ops.Store(ops)
+		r.lines = append(r.lines, l)
+	}
+	if f := r.fairness(); f < 0.9999 || f > 1 {
+		t.Errorf("shares by weight: %v", f)
+	}
+	p.Weights = nil
+	if f := r.fairness(); f < 0.79 || f > 0.81 { // 400² / (2 * (100² + 300²))
+		t.Errorf("shares of 1 and 3: %v, want 0.8", f)
 	}
 }
 

@@ -9,15 +9,20 @@ import (
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/pattern"
 )
 
-// Params says what to measure. Both ends need the same, but for Node, Histogram and
-// Depth.
+// Params says what to measure. Both ends need the same, but for Node, Weights, Get,
+// Histogram and Depth.
 type Params struct {
-	Latency       bool // else bandwidth
+	Transport     string // OverBE or OverTCP
+	Latency       bool   // else bandwidth
 	Sizes         []int
 	Iters         int           // messages of a socket and size; with Duration 0
 	Duration      time.Duration // of each size; 0: by Iters
+	Warm          int           // messages of a socket before that, which do not count
 	Sockets       int
-	Depth         int // messages posted on a socket
+	Weights       []int // of the sockets, by turns; none: all are 1
+	Unordered     bool  // sockets without order
+	Get           bool  // large messages are read by the receiver
+	Depth         int   // messages posted on a socket
 	Bidirectional bool
 	Verify        bool
 	Seed          uint64
@@ -29,6 +34,7 @@ type Params struct {
 // Agreed lists, by flag, the options that must be equal at both ends.
 func (p *Params) Agreed() map[string]string {
 	m := map[string]string{
+		"transport": p.Transport, "warm-up": fmt.Sprint(p.Warm), "unordered": fmt.Sprint(p.Unordered),
 		"sockets": fmt.Sprint(p.Sockets), "bidirectional": fmt.Sprint(p.Bidirectional), "verify": fmt.Sprint(p.Verify),
 		"iters": fmt.Sprint(p.Iters), "rdma_cm": fmt.Sprint(p.CM),
 	}
@@ -42,6 +48,14 @@ func (p *Params) Agreed() map[string]string {
 		m["size"] = fmt.Sprint(p.Sizes[0])
 	}
 	return m
+}
+
+// weight is that of a socket.
+func (p *Params) weight(socket int) int {
+	if len(p.Weights) == 0 {
+		return 1
+	}
+	return p.Weights[socket%len(p.Weights)]
 }
 
 // A message begins with its number, in so many bytes if it is that long.
@@ -70,8 +84,9 @@ func stamp(b []byte, m int64) {
 	copy(b, n[:])
 }
 
-// check tells what is wrong with message m; "" is nothing.
-func check(b []byte, size int, seed uint64, m int64) string {
+// check tells what is wrong with message m; "" is nothing. Only with whole does it look
+// at more than its length and number.
+func check(b []byte, size int, seed uint64, m int64, whole bool) string {
 	if len(b) != size {
 		return fmt.Sprintf("%d bytes came, %d were sent", len(b), size)
 	}
@@ -80,7 +95,7 @@ func check(b []byte, size int, seed uint64, m int64) string {
 	if head := min(size, numberBytes); string(b[:head]) != string(n[:head]) {
 		return fmt.Sprintf("message %x came instead of %x", b[:head], n[:head])
 	}
-	if size > numberBytes {
+	if whole && size > numberBytes {
 		if at := pattern.Check(b[numberBytes:], seed); at >= 0 {
 			return fmt.Sprintf("byte %d of %d is not what was sent", numberBytes+at, size)
 		}

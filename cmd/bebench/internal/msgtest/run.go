@@ -50,6 +50,9 @@ func Run(soft, ctx context.Context, c *control.Conn, dev verbs.Device, p *Params
 		if limit := s.sockets[0].MaxMessage(); size > limit {
 			return exit.Usagef("-s %d: a message has at most %d bytes between these two nodes", size, limit)
 		}
+		if err := warm(soft, ctx, c, p, s, client, size); err != nil {
+			return err
+		}
 		r := &round{c: c, p: p, s: s, client: client, size: size}
 		sample, err := r.measure(ctx, soft.Done(), sink)
 		if sample != nil && sink.Sample != nil {
@@ -67,6 +70,17 @@ func Run(soft, ctx context.Context, c *control.Conn, dev verbs.Device, p *Params
 	return nil
 }
 
+// warm has the memory of a size registered and mapped before it is measured.
+func warm(soft, ctx context.Context, c *control.Conn, p *Params, s *station, client bool, size int) error {
+	if p.Warm == 0 {
+		return nil
+	}
+	few := *p
+	few.Iters, few.Duration = p.Warm, 0
+	_, err := (&round{c: c, p: &few, s: s, client: client, size: size}).measure(ctx, soft.Done(), report.Sink{})
+	return err
+}
+
 // round is one message size at one end.
 type round struct {
 	c      *control.Conn
@@ -78,6 +92,10 @@ type round struct {
 	stop   atomic.Bool
 }
 
+// manyBytes is the size of all messages together from which a latency test makes do with
+// a single buffer a socket.
+const manyBytes = 256 << 20
+
 // sends and receives tell what this end does in a bandwidth test.
 func (r *round) sends() bool    { return r.client || r.p.Bidirectional }
 func (r *round) receives() bool { return !r.client || r.p.Bidirectional }
@@ -85,7 +103,10 @@ func (r *round) receives() bool { return !r.client || r.p.Bidirectional }
 func (r *round) measure(ctx context.Context, stop <-chan struct{}, sink report.Sink) (*report.Sample, error) {
 	buffers := r.p.Depth
 	if r.p.Latency {
-		buffers = 2
+		buffers = 2 // the first may not be back when the answer is here
+		if r.size*r.p.Sockets > manyBytes {
+			buffers = 1
+		}
 	}
 	defer func() {
 		for _, l := range r.lines {
@@ -102,14 +123,24 @@ func (r *round) measure(ctx context.Context, stop <-chan struct{}, sink report.S
 			}
 		}
 	}
-	defer report.Poll(sink.Progress, r.progress)()
-	before := r.s.node.Stats()
+	queues := map[string]int64{}
+	end := report.Poll(func(done, total int64) {
+		counts.Peak(queues, r.s.queues())
+		if sink.Progress != nil {
+			sink.Progress(done, total)
+		}
+	}, r.progress)
+	before := r.s.read()
 	spent, peer, err := r.run(ctx, stop)
+	end()
 	if err != nil {
 		return nil, err
 	}
-	after := r.s.node.Stats()
-	return r.sample(&spent, &peer, counts.Since(counts.Of(&after), counts.Of(&before)))
+	sample, err := r.sample(&spent, &peer)
+	after := r.s.read()
+	after.since(&before, sample)
+	counts.Add(sample.Counters, queues)
+	return sample, err
 }
 
 // run lets all lines work, and ends when both ends are done.
@@ -227,11 +258,11 @@ func (r *round) progress() (done, total int64) {
 }
 
 // sample puts the results together.
-func (r *round) sample(spent *cost.Spent, peer *verdict, counted map[string]int64) (*report.Sample, error) {
+func (r *round) sample(spent *cost.Spent, peer *verdict) (*report.Sample, error) {
 	mine := r.verdict()
 	s := &report.Sample{
-		Name: "be", SizeBytes: r.size, Ops: mine.Ops, Wall: time.Duration(mine.Seconds * float64(time.Second)), Spent: spent,
-		Halved: r.p.Latency, Bars: r.p.Histogram, Latency: hist.New(), Counters: counted,
+		Name: r.p.Transport, SizeBytes: r.size, Sockets: r.p.Sockets, Ops: mine.Ops, Wall: time.Duration(mine.Seconds * float64(time.Second)), Spent: spent,
+		Halved: r.p.Latency, Bars: r.p.Histogram, Latency: hist.New(),
 	}
 	for _, l := range r.lines {
 		s.Latency.Merge(l.lat)
@@ -245,6 +276,11 @@ func (r *round) sample(spent *cost.Spent, peer *verdict, counted map[string]int6
 		}
 		s.Bytes, s.PeakBps = s.Ops*int64(r.size), mine.PeakBps
 	}
+	s.Fairness = r.fairness()
+	s.Moved = s.Bytes
+	if r.p.Latency {
+		s.Moved = 2 * s.Ops * int64(r.size)
+	}
 	if r.p.Verify {
 		good := mine.Mismatch == "" && peer.Mismatch == ""
 		s.Verified = &good
@@ -256,4 +292,23 @@ func (r *round) sample(spent *cost.Spent, peer *verdict, counted map[string]int6
 		return s, exit.Mismatchf("msg %d bytes: data mismatch at the peer: %s", r.size, control.Printable(peer.Mismatch))
 	}
 	return s, nil
+}
+
+// fairness is Jain's index of what the sockets of this end have sent, each divided by
+// its weight: 1 is all alike. It is 0, for not measured, where a number of messages was
+// given, one socket is alone, or messages go back and forth.
+func (r *round) fairness() float64 {
+	if r.p.Duration == 0 || len(r.lines) < 2 || r.p.Latency {
+		return 0
+	}
+	var sum, squares float64
+	for i, l := range r.lines {
+		x := float64(l.ops.Load()) / float64(r.p.weight(i))
+		sum += x
+		squares += x * x
+	}
+	if squares == 0 {
+		return 0
+	}
+	return sum * sum / (float64(len(r.lines)) * squares)
 }

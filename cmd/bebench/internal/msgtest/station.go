@@ -2,39 +2,35 @@ package msgtest
 
 import (
 	"context"
-	"net"
 	"strconv"
 
 	"github.com/pkg/errors"
 
-	"github.com/byteexpress/byteexpress/be"
-	"github.com/byteexpress/byteexpress/cmd/bebench/internal/benode"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// station is one end: the node on the opened device, and its sockets.
+// station is one end: the transport and its sockets.
 type station struct {
-	node    *benode.Node
-	ln      *be.Listener
-	sockets []*be.Socket // by number
+	transport
+	sockets []socket // by number
 }
 
-// openStation opens the device and a node on it.
+// openStation opens the transport.
 func openStation(dev verbs.Device, p *Params) (*station, error) {
-	node, err := benode.Open(dev, p.Node, p.CM)
+	t, err := p.open(dev)
 	if err != nil {
 		return nil, err
 	}
-	return &station{node: node}, nil
+	return &station{transport: t}, nil
 }
 
 // connect makes the sockets: the server tells its address and accepts, the client
-// dials. A socket's service is its number.
+// dials.
 func (s *station) connect(ctx context.Context, c *control.Conn, p *Params, client bool) error {
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	s.sockets = make([]*be.Socket, p.Sockets)
+	s.sockets = make([]socket, p.Sockets)
 	if !client {
 		return s.accept(ctx, giveUp, c, p)
 	}
@@ -45,7 +41,7 @@ func (s *station) connect(ctx context.Context, c *control.Conn, p *Params, clien
 		return err
 	}
 	for i := range s.sockets {
-		sock, err := s.node.Dial(ctx, addr, strconv.Itoa(i))
+		sock, err := s.dial(ctx, addr, i)
 		if err != nil {
 			return err
 		}
@@ -60,10 +56,11 @@ func (s *station) connect(ctx context.Context, c *control.Conn, p *Params, clien
 // accept takes the client's sockets until the client says that it is connected, or
 // why it is not.
 func (s *station) accept(ctx context.Context, giveUp context.CancelCauseFunc, c *control.Conn, p *Params) (err error) {
-	if s.ln, err = s.node.Listen(net.JoinHostPort(c.LocalHost(), "0")); err != nil {
+	addr, err := s.listen(c.LocalHost())
+	if err != nil {
 		return err
 	}
-	if err := c.Send("address", s.ln.Addr().String()); err != nil {
+	if err := c.Send("address", addr); err != nil {
 		return err
 	}
 	connected := make(chan error, 1)
@@ -75,17 +72,17 @@ func (s *station) accept(ctx context.Context, giveUp context.CancelCauseFunc, c 
 		connected <- err
 	}()
 	for range p.Sockets {
-		sock, err := s.ln.Accept(ctx)
+		sock, number, err := s.transport.accept(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
 			return err
 		}
-		i, err := strconv.Atoi(sock.Service())
+		i, err := strconv.Atoi(number)
 		if err != nil || i < 0 || i >= p.Sockets || s.sockets[i] != nil {
 			_ = sock.Close()
-			return errors.Errorf("step sockets with %s: socket %q is not one of %d", c.Peer(), sock.Service(), p.Sockets)
+			return errors.Errorf("step sockets with %s: socket %q is not one of %d", c.Peer(), number, p.Sockets)
 		}
 		s.sockets[i] = sock
 	}
@@ -102,8 +99,5 @@ func (s *station) close() error {
 			_ = sock.Close()
 		}
 	}
-	if s.ln != nil {
-		_ = s.ln.Close()
-	}
-	return s.node.Close()
+	return s.transport.close()
 }

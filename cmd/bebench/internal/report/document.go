@@ -43,6 +43,7 @@ type Row struct {
 	Name          string           `json:"name"`         // what was measured: "be", "tcp", "write"
 	Op            string           `json:"op,omitempty"` // of several kinds in one run: "fetch", "push"
 	SizeBytes     int              `json:"size_bytes,omitempty"`
+	Sockets       int              `json:"sockets,omitempty"`
 	Ops           int64            `json:"ops"`
 	Seconds       float64          `json:"seconds"`
 	OpsPerS       *float64         `json:"ops_per_s,omitempty"`
@@ -51,9 +52,12 @@ type Row struct {
 	PeakGbitPerS  *float64         `json:"peak_gbit_per_s,omitempty"`
 	LatencyUS     *Latency         `json:"latency_us,omitempty"`
 	CPUNSPerOp    *float64         `json:"cpu_ns_per_op,omitempty"` // of this process; both ends if they share it
+	CPUNSPerByte  *float64         `json:"cpu_ns_per_byte,omitempty"`
 	GoAllocsPerOp *float64         `json:"go_allocs_per_op,omitempty"`
 	Verified      *bool            `json:"verified,omitempty"`
+	Fairness      *float64         `json:"fairness,omitempty"` // Jain's index of the sockets' shares, by weight
 	Counters      map[string]int64 `json:"counters,omitempty"`
+	Engines       []Engine         `json:"engines,omitempty"` // the same of each engine
 	Histogram     []Bar            `json:"histogram,omitempty"`
 	Interrupted   bool             `json:"interrupted,omitempty"` // ended before its time
 	Interval      bool             `json:"interval,omitempty"`    // covers a part of a run; only in a stream
@@ -74,6 +78,15 @@ type Series struct {
 	QueueBytes  []int64 `json:"queue_bytes"`  // the longest queue of the network
 	Pauses      []int64 `json:"pauses"`       // begun since the last value
 	GoodputMbps []int64 `json:"goodput_mbps"` // of all hosts, since the last value
+}
+
+// Engine is what one engine of ByteExpress counted in a measurement.
+type Engine struct {
+	Worker   int              `json:"worker"` // of ours that drives it
+	Lane     int              `json:"lane"`   // of the two nodes
+	QP       uint32           `json:"qp"`
+	Sockets  int              `json:"sockets"`
+	Counters map[string]int64 `json:"counters"`
 }
 
 // Latency is a distribution in microseconds.
@@ -97,13 +110,16 @@ type Bar struct {
 // Ratio compares two rows of the same operation: below 1, the first is faster or
 // cheaper, except in OpsPerS.
 type Ratio struct {
-	Op      string   `json:"op,omitempty"`
-	Of      string   `json:"of"`
-	To      string   `json:"to"`
-	Mean    *float64 `json:"mean,omitempty"`
-	P99     *float64 `json:"p99,omitempty"`
-	CPU     *float64 `json:"cpu,omitempty"`
-	OpsPerS *float64 `json:"ops_per_s,omitempty"`
+	Op        string   `json:"op,omitempty"`
+	SizeBytes int      `json:"size_bytes,omitempty"`
+	Sockets   int      `json:"sockets,omitempty"`
+	Of        string   `json:"of"`
+	To        string   `json:"to"`
+	Mean      *float64 `json:"mean,omitempty"`
+	P50       *float64 `json:"p50,omitempty"`
+	P99       *float64 `json:"p99,omitempty"`
+	CPU       *float64 `json:"cpu,omitempty"`
+	OpsPerS   *float64 `json:"ops_per_s,omitempty"`
 }
 
 // New makes an empty document.
@@ -119,15 +135,19 @@ type Sample struct {
 	Name      string
 	Op        string
 	SizeBytes int   // of each message; 0: they differ
+	Sockets   int   // 0: does not apply
 	Ops       int64 // operations finished
 	Bytes     int64 // payload bytes of them; 0: does not apply
+	Moved     int64 // payload bytes for which the CPU time was spent; 0: does not apply
 	Wall      time.Duration
 	Latency   *hist.Recorder // nil: not measured
 	Halved    bool           // Latency has round trips, report half of them
 	PeakBps   float64        // best bytes per second over a short time; 0: not measured
 	Spent     *cost.Spent
 	Verified  *bool
+	Fairness  float64 // 0: not measured
 	Counters  map[string]int64
+	Engines   []Engine
 	Bars      bool // with the histogram
 	Stopped   bool // interrupted
 }
@@ -135,8 +155,11 @@ type Sample struct {
 // Row puts the sample into the units of the document.
 func (s *Sample) Row() Row {
 	r := Row{
-		Name: s.Name, Op: s.Op, SizeBytes: s.SizeBytes, Ops: s.Ops, Seconds: s.Wall.Seconds(), Verified: s.Verified,
-		Counters: s.Counters, Interrupted: s.Stopped,
+		Name: s.Name, Op: s.Op, SizeBytes: s.SizeBytes, Sockets: s.Sockets, Ops: s.Ops, Seconds: s.Wall.Seconds(), Verified: s.Verified,
+		Counters: s.Counters, Engines: s.Engines, Interrupted: s.Stopped,
+	}
+	if s.Fairness > 0 {
+		r.Fairness = ptr(s.Fairness)
 	}
 	if sec := s.Wall.Seconds(); sec > 0 {
 		r.OpsPerS = ptr(float64(s.Ops) / sec)
@@ -151,6 +174,9 @@ func (s *Sample) Row() Row {
 	if s.Spent != nil && s.Ops > 0 {
 		if s.Spent.HasCPU {
 			r.CPUNSPerOp = ptr(float64(s.Spent.CPU) / float64(s.Ops))
+			if s.Moved > 0 {
+				r.CPUNSPerByte = ptr(float64(s.Spent.CPU) / float64(s.Moved))
+			}
 		}
 		r.GoAllocsPerOp = ptr(float64(s.Spent.Allocs) / float64(s.Ops))
 	}
@@ -186,10 +212,11 @@ func (s *Sample) latency() (*Latency, []Bar) {
 // Compare gives the ratios of a to b, nil where one of the two lacks the number.
 func Compare(a, b *Row) Ratio {
 	r := Ratio{
-		Op: a.Op, Of: a.Name, To: b.Name, CPU: ratio(a.CPUNSPerOp, b.CPUNSPerOp), OpsPerS: ratio(a.OpsPerS, b.OpsPerS),
+		Op: a.Op, SizeBytes: a.SizeBytes, Sockets: a.Sockets, Of: a.Name, To: b.Name, CPU: ratio(a.CPUNSPerOp, b.CPUNSPerOp), OpsPerS: ratio(a.OpsPerS, b.OpsPerS),
 	}
 	if a.LatencyUS != nil && b.LatencyUS != nil {
 		r.Mean = ratio(&a.LatencyUS.Mean, &b.LatencyUS.Mean)
+		r.P50 = ratio(&a.LatencyUS.P50, &b.LatencyUS.P50)
 		r.P99 = ratio(&a.LatencyUS.P99, &b.LatencyUS.P99)
 	}
 	return r

@@ -197,8 +197,34 @@ func TestCompare(t *testing.T) {
 	a.Name, b.Name = "be", "tcp"
 	b.LatencyUS.Mean *= 4
 	b.CPUNSPerOp = nil
-	want := Ratio{Of: "be", To: "tcp", Mean: ptr(0.25), P99: ptr(1.0), OpsPerS: ptr(1.0)}
+	want := Ratio{SizeBytes: 65536, Of: "be", To: "tcp", Mean: ptr(0.25), P50: ptr(1.0), P99: ptr(1.0), OpsPerS: ptr(1.0)}
 	if diff := cmp.Diff(want, Compare(&a, &b)); diff != "" {
 		t.Errorf("ratio (-want +got):\n%s", diff)
+	}
+}
+
+// TestComparison: ratios are those of neighbours in a round, rows those of the median
+// round.
+func TestComparison(t *testing.T) {
+	c := NewComparison("be")
+	for _, round := range []struct{ be, tcp, p50 float64 }{{100, 50, 3}, {10, 1, 9}, {300, 100, 5}} { // 2, 10 and 3 times
+		c.Add(Row{Name: "be", Op: OpBandwidth, SizeBytes: 64, Sockets: 1, BytesPerS: &round.be, OpsPerS: &round.be, CPUNSPerByte: ptr(0.5)})
+		c.Add(Row{Name: "tcp", Op: OpBandwidth, SizeBytes: 64, Sockets: 1, BytesPerS: &round.tcp, OpsPerS: &round.tcp})
+		c.Add(Row{Name: "be", Op: OpLatency, SizeBytes: 64, Sockets: 1, LatencyUS: &Latency{P50: round.p50, P99: 2 * round.p50}})
+	}
+	rows, ratios := c.Rows(), c.Ratios()
+	if len(rows) != 3 || *rows[0].BytesPerS != 100 || *rows[1].BytesPerS != 50 || rows[2].LatencyUS.P50 != 5 {
+		t.Errorf("rows %+v", rows)
+	}
+	if len(ratios) != 1 || ratios[0].To != "tcp" || *ratios[0].OpsPerS != 3 || ratios[0].SizeBytes != 64 || ratios[0].Sockets != 1 || ratios[0].CPU != nil {
+		t.Errorf("ratios %+v", ratios)
+	}
+	var b strings.Builder
+	if err := c.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[1], "5.00") || !strings.Contains(lines[1], "10.00") || !strings.Contains(lines[1], "0.5000") || !strings.Contains(lines[2], "3.00") {
+		t.Errorf("table:\n%s", b.String())
 	}
 }

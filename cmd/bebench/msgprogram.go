@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+)
+
+// program is a transport that another program measures.
+type program struct{ name, path string }
+
+func parseProgram(s string) (program, error) {
+	name, path, ok := strings.Cut(s, "=")
+	if !ok || name == "" || path == "" {
+		return program{}, exit.Usagef("--also %q: want NAME=PROGRAM", s)
+	}
+	return program{name, path}, nil
+}
+
+// run has the program make one measurement. It prints a row of bebench's JSON.
+func (p *program) run(e *env, op string, size, sockets, depth int, d time.Duration) (*report.Row, error) {
+	cmd := exec.CommandContext(e.soft, p.path, op, "--size", strconv.Itoa(size), "--sockets", strconv.Itoa(sockets),
+		"--depth", strconv.Itoa(depth), "--seconds", strconv.FormatFloat(d.Seconds(), 'f', -1, 64))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, e.stderr
+	if err := cmd.Run(); err != nil {
+		if e.soft.Err() != nil {
+			return nil, control.ErrInterrupted
+		}
+		return nil, errors.Wrapf(err, "run %s", p.path)
+	}
+	r := new(report.Row)
+	if err := json.Unmarshal(out.Bytes(), r); err != nil {
+		return nil, errors.Wrapf(err, "row of %s", p.path)
+	}
+	return r, nil
+}
