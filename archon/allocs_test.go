@@ -41,6 +41,65 @@ func testCallsDoNotAllocate(t *testing.T, tr transport) {
 	}
 }
 
+// TestTypedCallsDoNotAllocate: nor do codecs, metadata and interceptors.
+func TestTypedCallsDoNotAllocate(t *testing.T) { eachTransport(t, testTypedCallsDoNotAllocate) }
+
+func testTypedCallsDoNotAllocate(t *testing.T, tr transport) {
+	if raceEnabled {
+		t.Skip("sync.Pool drops things at random under the race detector")
+	}
+	around := func(call *archon.ServerCall, next archon.Handler) error {
+		if _, ok := call.Metadata().Get("who"); !ok {
+			return archon.PermissionDenied
+		}
+		return next(call)
+	}
+	addr := archon.Serve(t, typedServer(t, archon.ServerConfig{Interceptors: []archon.Interceptor{around}}), tr.server)
+	c := archon.DialTo(t, tr.client, addr, archon.ClientConfig{Interceptors: []archon.ClientInterceptor{
+		func(ctx context.Context, inv *archon.Invocation, next archon.Invoker) (archon.Response, error) {
+			if err := inv.Metadata.Add("who", "me"); err != nil {
+				return archon.Response{}, err
+			}
+			return next.Do(ctx, inv)
+		},
+	}})
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	var in, out pair
+	var rawIn, rawOut archon.Raw
+	some := make([]byte, 1000)
+	for desc, once := range map[string]func() error{
+		"binary": func() error { return archon.Invoke(ctx, c, swap, &in, &out) },
+		"raw": func() (err error) {
+			if rawIn, err = c.AllocRaw(100); err == nil {
+				err = archon.Invoke(ctx, c, rawAll, &rawIn, &rawOut)
+			}
+			rawOut.Release()
+			return err
+		},
+		"raw bytes": func() error {
+			rawIn = archon.RawBytes(some)
+			defer rawOut.Release()
+			return archon.Invoke(ctx, c, rawAll, &rawIn, &rawOut)
+		},
+		"one-way": func() error { // and a call, so that they do not pile up
+			if err := archon.Send(ctx, c, swap, &in); err != nil {
+				return err
+			}
+			return archon.Invoke(ctx, c, swap, &in, &out)
+		},
+	} {
+		n := testing.AllocsPerRun(1000, func() {
+			if err := once(); err != nil {
+				t.Fatal(err)
+			}
+		})
+		if n != 0 {
+			t.Errorf("%s: %v allocations a call", desc, n)
+		}
+	}
+}
+
 // The control: what the test above counts, it does count.
 func TestAllocationsAreCounted(t *testing.T) {
 	if raceEnabled {

@@ -17,9 +17,12 @@ type Call struct {
 	Response Response // set before done is called
 	Err      error    // likewise; an *Error
 
-	id   CallID
-	done func(*Call)
-	wake chan struct{} // of Client.Call
+	id     CallID
+	table  *callTable // of its client; nil: calls
+	done   func(*Call)
+	wake   chan struct{} // of Client.Call
+	stream *Stream       // what items go to; nil: there are none
+	ping   *Ping         // what a pong goes to; nil: a request
 }
 
 func (call *Call) finish(resp Response, err error) {
@@ -31,6 +34,7 @@ func (call *Call) finish(resp Response, err error) {
 type Response struct {
 	raw  []byte
 	sock Socket
+	meta uint16 // bytes of metadata
 }
 
 // Payload is what the handler wrote, in the received buffer itself. It must not be
@@ -39,7 +43,15 @@ func (r *Response) Payload() []byte {
 	if r.raw == nil {
 		return nil
 	}
-	return r.raw[HeaderSize:]
+	return r.raw[HeaderSize+int(r.meta):]
+}
+
+// Metadata is what the server sent along, in the received buffer too.
+func (r *Response) Metadata() Metadata {
+	if r.raw == nil || r.meta == 0 {
+		return Metadata{}
+	}
+	return Metadata{r.raw[HeaderSize : HeaderSize+int(r.meta)]}
 }
 
 // Release gives the buffer back, from any goroutine. A second Release does nothing.
@@ -55,21 +67,30 @@ func (r *Response) Release() {
 // must not block, and may start the next call. When Go gives an error, the call
 // was not started and done does not run. Steady use allocates nothing.
 func (c *Client) Go(call *Call, done func(*Call)) error {
-	raw := call.Request.raw
+	b := call.Request
 	call.Request = Buf{}
-	if raw == nil {
+	if b.raw == nil {
 		return errNoBuffer
 	}
-	err := c.begin(call, raw, done)
+	err := c.begin(call, b, done)
 	if err != nil {
-		c.sock.Free(raw)
+		c.sock.Free(b.raw)
 	}
 	return err
 }
 
-// begin is Go with the request apart; with an error, raw stays the caller's.
-func (c *Client) begin(call *Call, raw []byte, done func(*Call)) error {
-	h := header{kind: kindRequest, payload: uint32(len(raw) - HeaderSize), method: call.Method.id, timeout: call.Timeout}
+// begin is Go with the request apart; with an error, b stays the caller's.
+func (c *Client) begin(call *Call, b Buf, done func(*Call)) error {
+	h := header{kind: kindRequest, payload: uint32(len(b.raw) - b.at()), meta: b.meta, method: call.Method.id, timeout: call.Timeout}
+	call.table = &c.calls
+	switch {
+	case call.ping != nil:
+		h = header{kind: kindPing}
+		call.table = &c.pings
+	case call.stream != nil:
+		h.flags, h.window = flagStream, uint32(call.stream.limit)
+	}
+	table := call.table
 	call.Response, call.Err, call.done = Response{}, nil, done
 	var now, deadline time.Duration
 	if call.Timeout != 0 {
@@ -83,19 +104,28 @@ func (c *Client) begin(call *Call, raw []byte, done func(*Call)) error {
 		return err
 	}
 	// The call may be over at any moment from here on: it is not touched any more.
-	h.put(raw)
-	s := c.sends.Get().(*clientSend)
-	s.raw, s.id = raw, h.id
-	err := c.sock.Post(raw, s.fn)
+	h.put(b.raw)
+	err := c.post(b.raw, table, h.id)
 	if err == nil {
 		return nil
 	}
-	c.sends.Put(s)
-	if c.take(h.id) == nil { // its done has run, or runs
-		c.sock.Free(raw)
+	if c.take(table, h.id) == nil { // its done has run, or runs
+		c.sock.Free(b.raw)
 		return nil
 	}
 	return postError(err)
+}
+
+// post sends a message of the call that id names in table, if table is not nil.
+// With an error, raw stays the caller's.
+func (c *Client) post(raw []byte, table *callTable, id CallID) error {
+	s := c.sends.Get().(*clientSend)
+	s.raw, s.table, s.id = raw, table, id
+	err := c.sock.Post(raw, s.fn)
+	if err != nil {
+		c.sends.Put(s)
+	}
+	return err
 }
 
 // list gives the call its id and makes it outstanding.
@@ -105,7 +135,10 @@ func (c *Client) list(call *Call, h *header, now, deadline time.Duration) error 
 	if c.err != nil {
 		return c.err
 	}
-	id, ok := c.calls.add(call, deadline)
+	if c.away != nil && call.ping == nil {
+		return c.away
+	}
+	id, ok := call.table.add(call, deadline)
 	if !ok {
 		return errMaxCalls
 	}
@@ -123,30 +156,34 @@ func postError(err error) *Error {
 	return &Error{Code: Unavailable, Message: "send", Cause: err, Retryable: true}
 }
 
-func (c *Client) take(id CallID) *Call {
+func (c *Client) take(table *callTable, id CallID) *Call {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.calls.take(id)
+	return table.take(id)
 }
 
-// clientSend is a request on its way out. It is apart from the Call, since a
+// clientSend is a message on its way out. It is apart from the Call, since a
 // response may arrive before the transport is done with the request's buffer.
 type clientSend struct {
 	client *Client
 	raw    []byte
+	table  *callTable // of the call that ends if the message is lost; nil: none does
 	id     CallID
 	fn     func(error) // sent, bound once
 }
 
 func (s *clientSend) sent(err error) {
-	c, raw, id := s.client, s.raw, s.id
+	c, raw, table, id := s.client, s.raw, s.table, s.id
 	s.raw = nil
 	c.sends.Put(s)
 	if err == nil {
 		c.sock.Free(raw)
 		return
 	}
-	if call := c.take(id); call != nil {
+	if table == nil {
+		return
+	}
+	if call := c.take(table, id); call != nil {
 		call.finish(Response{}, &Error{Code: Unavailable, Message: "send", Cause: err})
 	}
 }
@@ -164,7 +201,7 @@ func (c *Client) Call(ctx context.Context, m Method, request Buf) (Response, err
 	call := c.waits.Get().(*Call)
 	defer c.waits.Put(call)
 	call.Method = m
-	if err := c.beginWhenFree(ctx, call, request.raw); err != nil {
+	if err := c.beginWhenFree(ctx, call, request, wakeCaller); err != nil {
 		c.sock.Free(request.raw)
 		return Response{}, err
 	}
@@ -186,18 +223,15 @@ const (
 	maxPause = time.Millisecond
 )
 
-func (c *Client) beginWhenFree(ctx context.Context, call *Call, raw []byte) error {
+// beginWhenFree is begin with the time that ctx leaves, and waits while the
+// connection is full.
+func (c *Client) beginWhenFree(ctx context.Context, call *Call, b Buf, done func(*Call)) error {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		if err := ctx.Err(); err != nil {
-			return contextError(err)
+		var err error
+		if call.Timeout, err = timeLeft(ctx); err != nil {
+			return err
 		}
-		call.Timeout = 0
-		if deadline, ok := ctx.Deadline(); ok {
-			if call.Timeout = time.Until(deadline); call.Timeout <= 0 {
-				return errDeadline
-			}
-		}
-		err := c.begin(call, raw, wakeCaller)
+		err = c.begin(call, b, done)
 		if err != errMaxCalls && !errors.Is(err, ErrQueueFull) { // nil among others
 			return err
 		}
@@ -206,6 +240,22 @@ func (c *Client) beginWhenFree(ctx context.Context, call *Call, raw []byte) erro
 		case <-time.After(pause):
 		}
 	}
+}
+
+// timeLeft gives the time until ctx's deadline, 0 if it has none, or why ctx has ended.
+func timeLeft(ctx context.Context) (time.Duration, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, contextError(err)
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return 0, nil
+	}
+	left := time.Until(deadline)
+	if left <= 0 {
+		return 0, errDeadline
+	}
+	return left, nil
 }
 
 func contextError(err error) *Error {
@@ -220,11 +270,11 @@ func contextError(err error) *Error {
 // when Cancel returns.
 func (c *Client) Cancel(call *Call, err error) {
 	c.mu.Lock()
-	id := call.id
-	mine := c.calls.has(id, call) && c.calls.take(id) != nil
+	id, table := call.id, call.table
+	mine := table != nil && table.has(id, call) && table.take(id) != nil
 	c.mu.Unlock()
 	if mine {
-		if CodeOf(err) != DeadlineExceeded {
+		if CodeOf(err) != DeadlineExceeded && call.ping == nil {
 			c.tellCanceled(id)
 		}
 		call.finish(Response{}, err)
@@ -233,17 +283,18 @@ func (c *Client) Cancel(call *Call, err error) {
 
 // tellCanceled says that nobody waits for the call. It is a hint: when it cannot be
 // sent, the server finds out by the deadline.
-func (c *Client) tellCanceled(id CallID) {
+func (c *Client) tellCanceled(id CallID) { c.tell(header{kind: kindCancel, id: id}) }
+
+// tell sends a message that is a header alone, and tells whether it could be posted.
+func (c *Client) tell(h header) bool {
 	raw, err := c.sock.Alloc(HeaderSize)
 	if err != nil {
-		return
+		return false
 	}
-	h := header{kind: kindCancel, id: id}
 	h.put(raw)
-	s := c.sends.Get().(*clientSend)
-	s.raw, s.id = raw, id
-	if c.sock.Post(raw, s.fn) != nil {
-		c.sends.Put(s)
+	if c.post(raw, nil, h.id) != nil {
 		c.sock.Free(raw)
+		return false
 	}
+	return true
 }

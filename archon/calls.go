@@ -47,21 +47,29 @@ func (t *callTable) add(call *Call, deadline time.Duration) (id CallID, ok bool)
 // take ends the call named by id and gives it, or nil when there is no such call
 // outstanding: it is over, or the peer made the id up.
 func (t *callTable) take(id CallID) *Call {
-	index := id.slot()
-	if uint64(index) >= uint64(len(t.slots)) {
+	if t.find(id) == nil {
 		return nil
 	}
-	s := &t.slots[index]
-	if s.call == nil || s.generation != id.generation() {
+	return t.remove(id.slot())
+}
+
+// used tells whether the slot of id was ever used: other ids are made up.
+func (t *callTable) used(id CallID) bool { return uint64(id.slot()) < uint64(len(t.slots)) }
+
+// find gives the outstanding call named by id, or nil as take does.
+func (t *callTable) find(id CallID) *Call {
+	if !t.used(id) {
 		return nil
 	}
-	return t.remove(index)
+	if s := &t.slots[id.slot()]; s.generation == id.generation() {
+		return s.call
+	}
+	return nil
 }
 
 // has tells whether id names that call and it is outstanding.
 func (t *callTable) has(id CallID, call *Call) bool {
-	index := uint64(id.slot())
-	return index < uint64(len(t.slots)) && t.slots[index].call == call && t.slots[index].generation == id.generation()
+	return call != nil && t.find(id) == call
 }
 
 // takeExpired ends a call whose deadline is not after now, and gives it;

@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/pkg/errors"
 )
 
 // DefaultMaxCalls is how many calls a connection may have outstanding when the
@@ -15,23 +14,35 @@ const DefaultMaxCalls = 16384
 
 // ClientConfig sets a Client up. The zero value works. It is not changed after use.
 type ClientConfig struct {
-	// MaxCalls bounds the calls outstanding; 0: DefaultMaxCalls, which is what a
-	// server takes by default.
+	// MaxCalls bounds the calls outstanding, streams among them; 0: DefaultMaxCalls,
+	// which is what a server takes by default.
 	MaxCalls int
+	// Interceptors stand around the calls of Do, the first outermost. Call and Go,
+	// the plain forms, are beneath them.
+	Interceptors []ClientInterceptor
+	// StreamInterceptors likewise around Open.
+	StreamInterceptors []StreamInterceptor
 }
 
 // Client calls the methods of the server at the other end of its socket. All
 // methods may be called from any goroutine.
 type Client struct {
-	sock  Socket
-	start time.Time     // deadlines count from here
-	done  chan struct{} // closed after the last callback
-	sends sync.Pool     // *clientSend
-	waits sync.Pool     // *Call of Client.Call
+	sock     Socket
+	start    time.Time     // deadlines count from here
+	done     chan struct{} // closed after the last callback
+	draining chan struct{} // closed when the server takes no new calls
+	sends    sync.Pool     // *clientSend
+	waits    sync.Pool     // *Call of Client.Call
+	do       Invoker       // the interceptors, and doPlain behind them
+	open     Opener
+
+	received atomic.Uint64 // messages
 
 	mu    sync.Mutex
 	calls callTable
+	pings callTable
 	err   error // why there are no more calls
+	away  error // why there are no new ones
 	timer *time.Timer
 	armed time.Duration // when the timer fires; 0: it is not running
 }
@@ -41,8 +52,9 @@ func NewClient(sock Socket, cfg ClientConfig) *Client {
 	if cfg.MaxCalls <= 0 {
 		cfg.MaxCalls = DefaultMaxCalls
 	}
-	c := &Client{sock: sock, start: time.Now(), done: make(chan struct{})}
-	c.calls.limit = cfg.MaxCalls
+	c := &Client{sock: sock, start: time.Now(), done: make(chan struct{}), draining: make(chan struct{})}
+	c.calls.limit, c.pings.limit = cfg.MaxCalls, maxPings
+	c.do, c.open = chainInvoker(cfg.Interceptors, plainInvoker{c}), chainOpener(cfg.StreamInterceptors, plainInvoker{c})
 	c.sends.New = func() any {
 		s := &clientSend{client: c}
 		s.fn = s.sent
@@ -69,7 +81,10 @@ func Dial(ctx context.Context, t Transport, addr, service string, cfg ClientConf
 
 // Alloc gives a buffer for a request whose payload has n bytes. It goes to Call or
 // Go, or back with Free.
-func (c *Client) Alloc(n int) (Buf, error) { return allocBuf(c.sock, n) }
+func (c *Client) Alloc(n int) (Buf, error) { return allocBuf(c.sock, nil, n) }
+
+// AllocWith is Alloc with metadata for the request, which is copied.
+func (c *Client) AllocWith(md Metadata, n int) (Buf, error) { return allocBuf(c.sock, &md, n) }
 
 // Free gives back a request buffer that is not sent after all.
 func (c *Client) Free(b Buf) {
@@ -88,6 +103,15 @@ func (c *Client) Err() error {
 // Done is closed when the connection has ended and its last callback has run.
 func (c *Client) Done() <-chan struct{} { return c.done }
 
+// Draining is closed when the server has said that it takes no new calls on this
+// connection. They fail with a retryable Unavailable from then on; those under way
+// end as usual.
+func (c *Client) Draining() <-chan struct{} { return c.draining }
+
+// Received counts the messages that have come from the server: whoever watches the
+// connection need not ask after it while the count moves.
+func (c *Client) Received() uint64 { return c.received.Load() }
+
 // Close ends the connection. Outstanding calls end with Unavailable; their done
 // functions run before Close returns. It may be called from a callback and does
 // not wait for the socket's goroutines; Done tells.
@@ -105,48 +129,13 @@ func (c *Client) fail(err error) {
 		return
 	}
 	c.err = err
-	calls := c.calls.takeAll()
+	calls := append(c.calls.takeAll(), c.pings.takeAll()...)
 	if c.timer != nil {
 		c.timer.Stop()
 	}
 	c.mu.Unlock()
 	for _, call := range calls {
 		call.finish(Response{}, err)
-	}
-}
-
-// onMessage takes what the server sends. It runs on the socket's goroutine.
-func (c *Client) onMessage(b []byte, err error) {
-	if err != nil {
-		c.fail(&Error{Code: Unavailable, Message: "connection lost", Cause: err})
-		close(c.done)
-		return
-	}
-	h, err := parseHeader(b)
-	if err == nil && h.kind != kindResponse {
-		err = errors.Wrapf(ErrProtocol, "message of kind %d from a server", h.kind)
-	}
-	if err != nil {
-		c.sock.Free(b)
-		c.sock.Close()
-		c.fail(&Error{Code: Unavailable, Message: "response", Cause: err})
-		return
-	}
-	c.mu.Lock()
-	call := c.calls.take(h.id)
-	c.mu.Unlock()
-	switch {
-	case call == nil: // given up before: a late response
-		c.sock.Free(b)
-	case h.code == OK:
-		call.finish(Response{raw: b, sock: c.sock}, nil)
-	default:
-		e := &Error{Code: h.code, Message: string(b[HeaderSize+int(h.payload):]), Retryable: h.flags&flagRetryable != 0}
-		if h.code == Unimplemented {
-			e.Message += ": " + call.Method.String() // the server knows its number only
-		}
-		c.sock.Free(b)
-		call.finish(Response{}, e)
 	}
 }
 
@@ -171,9 +160,14 @@ func (c *Client) expire() {
 		now := time.Since(c.start)
 		call := c.calls.takeExpired(now)
 		if call == nil {
+			call = c.pings.takeExpired(now)
+		}
+		if call == nil {
 			c.armed = 0
-			if next, ok := c.calls.next(); ok {
-				c.arm(now, next)
+			for _, t := range [...]*callTable{&c.calls, &c.pings} {
+				if next, ok := t.next(); ok {
+					c.arm(now, next)
+				}
 			}
 			c.mu.Unlock()
 			return

@@ -13,15 +13,39 @@
 //	use(resp.Payload())                    // the received buffer itself
 //	resp.Release()
 //
+// # Typed calls
+//
+// A method declared once with the types and codecs of its messages ([NewUnary]) is served
+// by [Handle] or [HandleInline] and called by [Invoke], or by [Send] when nobody waits
+// for an answer. A [Codec] writes straight into the transport's buffer: [Binary] those
+// types that marshal themselves, [Raw] what needs none and is not copied; protobuf is
+// a Codec of a few lines in a module of its own. A method that answers with a stream
+// is declared with [NewServerStream], served by [HandleStream] and called by
+// [OpenStream]. Invoke, Send and OpenStream take any [Invoker] or [Opener]: a Client, or
+// what stands in front of several.
+//
+// # Streams
+//
+// A stream's messages come in order until its end, which is how the handler
+// ended. The client says how many bytes may wait for it (Invocation.Window); the handler's
+// Send waits while they do. Closing the stream, its context's end and its deadline
+// end the handler's context.
+//
+// # Metadata and interceptors
+//
+// Requests and responses carry [Metadata], keys and values of 8 KiB at most.
+// Interceptors stand around all handlers of a server, unary or stream, and around
+// a client's Do and Open.
+//
 // # Buffers
 //
-// A message is a fixed header, the payload and an optional detail, in one
+// A message is a fixed header, metadata, the payload and an optional detail, in one
 // transport buffer. The payload is written behind the room for the header, so
 // that nothing is copied on its way to the transport; over ByteExpress the
 // buffer is registered memory. Who owns what:
 //
 //   - A [Buf] is the caller's until it is given to Call or Go, whatever they return.
-//   - A response is the caller's until Release.
+//   - A response, and a stream's message, is the caller's until Release.
 //   - On the server the request is the handler's until it returns; what
 //     ServerCall.Alloc gave is sent when the handler returns nil, and freed
 //     otherwise.
@@ -42,6 +66,16 @@
 //
 // A lost connection ends the calls on it with [Unavailable] and the cause. An
 // error whose Retryable is set was refused before its handler ran.
+//
+// # Overload and shutdown
+//
+// A server bounds its workers, the calls that wait for them and their bytes, its
+// streams, and its responses in memory. What is beyond is refused at once with a
+// retryable [ResourceExhausted]; so is a call that would wait for a worker for more than
+// half of its time. Shutdown refuses new calls with a retryable [Unavailable], tells
+// the clients (Client.Draining), and lets those under way end. A client asks whether its
+// server lives with Ping, which is answered before any queue, and learns the server's
+// incarnation.
 //
 // # Goroutines
 //

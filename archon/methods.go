@@ -7,6 +7,7 @@ type method struct {
 	Method
 	handler Handler
 	inline  bool
+	streams bool
 }
 
 // methodTable finds methods by id: an open-addressing table, at most half full,
@@ -32,7 +33,7 @@ func (t *methodTable) add(m *method) error {
 	}
 	t.place(m)
 	t.count++
-	t.needWorkers = t.needWorkers || !m.inline
+	t.needWorkers = t.needWorkers || !m.inline && !m.streams
 	return nil
 }
 

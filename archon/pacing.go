@@ -42,7 +42,7 @@ func (c *serverConn) park(call *ServerCall) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := &c.pacing
-	if c.closed || p.bytes+len(call.request) > maxParked {
+	if c.closed || p.bytes+len(call.request.raw) > maxParked {
 		return false
 	}
 	call.Deadline() // counts from now
@@ -52,7 +52,7 @@ func (c *serverConn) park(call *ServerCall) bool {
 		p.last.next = call
 	}
 	p.last = call
-	p.bytes += len(call.request)
+	p.bytes += len(call.request.raw)
 	p.parked.Add(1)
 	return true
 }
@@ -80,7 +80,7 @@ func (c *serverConn) nextParked() *ServerCall {
 	if p.first == nil {
 		p.last = nil
 	}
-	p.bytes -= len(call.request)
+	p.bytes -= len(call.request.raw)
 	p.parked.Add(-1)
 	return call
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/pkg/errors"
 )
@@ -20,8 +21,15 @@ type ServerConfig struct {
 	// Workers run the handlers that are not inline; 0: 4 a CPU.
 	Workers int
 	// Queue bounds the calls that wait for a worker, over all connections; more are
-	// refused with ResourceExhausted. 0: 4096.
+	// refused. So are those that would wait for more than half of the time that their
+	// deadline leaves, as far as the handlers before took. 0: 4096.
 	Queue int
+	// MaxRequestBytes bounds the requests of calls that wait for a worker or run on
+	// one, and of streams, over all connections; more are refused. 0: 1 GiB.
+	MaxRequestBytes int64
+	// MaxStreams bounds the streams under way, each of which has a goroutine, over all
+	// connections; more are refused. 0: 1024.
+	MaxStreams int
 	// MaxCalls bounds the calls of one connection that are not fully answered; more
 	// are refused, and a peer that goes on regardless is disconnected. 0: twice
 	// DefaultMaxCalls, since a call ends here a little later than at the client.
@@ -33,6 +41,11 @@ type ServerConfig struct {
 	// MaxUnsent is how many bytes of responses of one connection may wait to be sent
 	// before further inline handlers wait too. 0: 1 MiB.
 	MaxUnsent int64
+	// Interceptors stand around every handler, the first outermost.
+	Interceptors []Interceptor
+	// Incarnation is told to whoever pings, so that a server that was started anew at
+	// the same address is recognised. 0: drawn at random.
+	Incarnation uint64
 	// OnPanic, if set, hears of handlers that panicked, with the stack. The call is
 	// answered with Internal either way.
 	OnPanic func(method string, value any, stack []byte)
@@ -47,7 +60,12 @@ type Server struct {
 	cancel   context.CancelFunc
 	queue    chan *ServerCall
 	calls    sync.Pool    // *ServerCall
-	respSize atomic.Int64 // bytes of response buffers not yet sent
+	sends    sync.Pool    // *serverSend
+	respSize atomic.Int64 // bytes of responses and items not yet sent
+	load     load
+	stats    serverStats
+	draining atomic.Bool
+	idle     chan struct{} // Shutdown looks again
 	workers  sync.WaitGroup
 	attached sync.WaitGroup // one a connection, until its last callback
 
@@ -78,7 +96,22 @@ func NewServer(cfg ServerConfig) *Server {
 	if cfg.MaxUnsent <= 0 {
 		cfg.MaxUnsent = 1 << 20
 	}
-	s := &Server{cfg: cfg, listeners: map[Listener]struct{}{}, conns: map[*serverConn]struct{}{}}
+	if cfg.MaxRequestBytes <= 0 {
+		cfg.MaxRequestBytes = 1 << 30
+	}
+	if cfg.MaxStreams <= 0 {
+		cfg.MaxStreams = 1024
+	}
+	if cfg.Incarnation == 0 {
+		cfg.Incarnation = newIncarnation()
+	}
+	s := &Server{cfg: cfg, idle: make(chan struct{}, 1), listeners: map[Listener]struct{}{}, conns: map[*serverConn]struct{}{}}
+	s.load.workers = int64(cfg.Workers)
+	s.sends.New = func() any {
+		n := &serverSend{}
+		n.fn = n.sent
+		return n
+	}
 	s.calls.New = func() any {
 		call := &ServerCall{}
 		call.fn = call.sent
@@ -109,6 +142,7 @@ func (s *Server) register(m *method) error {
 	case m.handler == nil || m.name == "":
 		return errors.Errorf("method %q: a name and a handler are needed", m.name)
 	}
+	m.handler = intercept(s.cfg.Interceptors, m.handler)
 	return s.methods.add(m)
 }
 
@@ -126,7 +160,7 @@ func (s *Server) Serve(ctx context.Context, l Listener) error {
 	for {
 		sock, err := l.Accept(ctx)
 		if err != nil {
-			if s.ctx.Err() != nil && errors.Is(err, net.ErrClosed) {
+			if (s.ctx.Err() != nil || s.draining.Load()) && errors.Is(err, net.ErrClosed) {
 				return nil
 			}
 			return errors.WithMessagef(err, "accept at %v", l.Addr())
@@ -144,7 +178,7 @@ func (s *Server) ServeSocket(sock Socket) {
 		return
 	}
 	s.mu.Lock()
-	if s.closed {
+	if s.closed || s.draining.Load() {
 		s.mu.Unlock()
 		sock.Close()
 		return
@@ -159,7 +193,7 @@ func (s *Server) ServeSocket(sock Socket) {
 func (s *Server) begin(l Listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed || s.draining.Load() {
 		return ErrServerClosed
 	}
 	if l != nil {
@@ -181,7 +215,9 @@ func (s *Server) begin(l Listener) error {
 
 func (s *Server) work() {
 	for call := range s.queue {
+		began := time.Now()
 		call.run()
+		s.load.took(time.Since(began))
 	}
 }
 
@@ -214,5 +250,6 @@ func (s *Server) detach(c *serverConn) {
 	s.mu.Lock()
 	delete(s.conns, c)
 	s.mu.Unlock()
+	s.lookAgain()
 	s.attached.Done()
 }

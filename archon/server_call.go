@@ -14,10 +14,14 @@ type ServerCall struct {
 	id       CallID
 	timeout  time.Duration // as received; 0: none
 	deadline time.Time     // set when the call is queued
-	request  []byte        // the whole message
-	response []byte        // the whole buffer, header first; nil: none yet
+	flags    uint8         // of the request
+	request  Buf           // the whole message
+	response Buf           // the whole buffer; none: none yet
 	length   int           // bytes of response to send
-	payload  bool          // response came from Alloc
+	reserved int           // bytes of it that count as waiting to be sent
+	reply    Metadata      // for the response
+	out      *Sender       // of a stream; nil: no stream
+	held     int           // bytes of the request that count by MaxRequestBytes
 	parts    [][]byte      // of a gathered response; nil: none
 	partsLen int           // bytes
 	release  func()        // gives parts back
@@ -32,7 +36,23 @@ type ServerCall struct {
 
 // Payload is the request, in the received buffer itself. It must not be used after
 // the handler has returned.
-func (call *ServerCall) Payload() []byte { return call.request[HeaderSize:] }
+func (call *ServerCall) Payload() []byte { return call.request.Payload() }
+
+// Metadata is what the client sent along, in the received buffer too.
+func (call *ServerCall) Metadata() Metadata { return call.request.Metadata() }
+
+// AddReplyMetadata adds to what is sent along with the response, or the failure. Added
+// before Alloc, it costs no copy of the response.
+func (call *ServerCall) AddReplyMetadata(key, value string) error { return call.reply.Add(key, value) }
+
+// OneWay tells whether nobody waits for an answer.
+func (call *ServerCall) OneWay() bool { return call.flags&flagOneWay != 0 }
+
+// Streams tells whether the call is answered with a stream.
+func (call *ServerCall) Streams() bool { return call.flags&flagStream != 0 }
+
+// Service is what the client asked for when it connected.
+func (call *ServerCall) Service() string { return call.conn.sock.Service() }
 
 // Method is what was called.
 func (call *ServerCall) Method() Method { return call.method.Method }
@@ -46,13 +66,36 @@ func (call *ServerCall) Alloc(n int) ([]byte, error) {
 	if err := s.reserve(n); err != nil {
 		return nil, err
 	}
-	b, err := allocBuf(call.conn.sock, n)
+	b, err := allocBuf(call.conn.sock, &call.reply, n)
 	if err != nil {
 		s.respSize.Add(-int64(n))
 		return nil, err
 	}
-	call.response, call.length, call.payload = b.raw, len(b.raw), true
+	call.response, call.length, call.reserved = b, len(b.raw), n
 	return b.Payload(), nil
+}
+
+// answered tells whether the handler made the response itself.
+func (call *ServerCall) answered() bool { return call.response.raw != nil || call.release != nil }
+
+// encode makes the response of what e appends.
+func (call *ServerCall) encode(e Encoder) error {
+	room, err := call.Alloc(e.Size())
+	if err != nil {
+		return err
+	}
+	out, err := appendTo(room, e)
+	if err != nil {
+		return err
+	}
+	if isPrefix(out, room) {
+		call.length = call.response.at() + len(out)
+		return nil
+	}
+	if room, err = call.Alloc(len(out)); err == nil {
+		copy(room, out)
+	}
+	return err
 }
 
 // Gather makes the parts, one after another, the response's payload, in place of
@@ -72,21 +115,21 @@ func (call *ServerCall) Gather(parts [][]byte, release func()) error {
 	if err := s.reserve(n); err != nil {
 		return err
 	}
-	call.parts, call.partsLen, call.release = parts, n, release
+	call.parts, call.partsLen, call.release, call.reserved = parts, n, release, n
 	if _, ok := call.conn.sock.(Gatherer); ok {
 		return nil
 	}
 	err := call.flatten()
 	if err != nil {
 		s.respSize.Add(-int64(n))
-		call.parts, call.partsLen, call.release = nil, 0, nil
+		call.parts, call.partsLen, call.release, call.reserved = nil, 0, nil, 0
 	}
 	return err
 }
 
 // flatten copies the parts of a gathered response into one buffer.
 func (call *ServerCall) flatten() error {
-	b, err := allocBuf(call.conn.sock, call.partsLen)
+	b, err := allocBuf(call.conn.sock, &call.reply, call.partsLen)
 	if err != nil {
 		return err
 	}
@@ -97,11 +140,11 @@ func (call *ServerCall) flatten() error {
 	release := call.release
 	call.parts, call.release, call.partsLen = nil, nil, 0
 	release()
-	if call.response != nil { // the header alone
-		copy(b.raw, call.response)
-		call.conn.sock.Free(call.response)
+	if call.response.raw != nil { // the header alone
+		copy(b.raw[:HeaderSize], call.response.raw)
+		call.conn.sock.Free(call.response.raw)
 	}
-	call.response, call.length, call.payload = b.raw, len(b.raw), true
+	call.response, call.length = b, len(b.raw)
 	return nil
 }
 
@@ -117,20 +160,18 @@ func (s *Server) reserve(n int) error {
 }
 
 func (call *ServerCall) dropResponse() {
-	if call.release != nil {
-		call.conn.server.respSize.Add(-int64(call.partsLen))
-		release := call.release
+	if call.reserved != 0 {
+		call.conn.server.respSize.Add(-int64(call.reserved))
+		call.reserved = 0
+	}
+	if release := call.release; release != nil {
 		call.parts, call.release, call.partsLen = nil, nil, 0
 		release()
 	}
-	if call.response == nil {
-		return
+	if call.response.raw != nil {
+		call.conn.sock.Free(call.response.raw)
+		call.response, call.length = Buf{}, 0
 	}
-	if call.payload {
-		call.conn.server.respSize.Add(int64(HeaderSize - len(call.response)))
-	}
-	call.conn.sock.Free(call.response)
-	call.response, call.length, call.payload = nil, 0, false
 }
 
 // Deadline is when the client stops waiting; ok is false when it never does.
@@ -164,6 +205,14 @@ func (call *ServerCall) Context() context.Context {
 	return call.ctx
 }
 
+// SetContext makes ctx, which derives from Context, what Context gives from here on:
+// for interceptors that add values.
+func (call *ServerCall) SetContext(ctx context.Context) {
+	call.conn.mu.Lock()
+	defer call.conn.mu.Unlock()
+	call.ctx = ctx
+}
+
 // cancel ends the context. The caller holds conn.mu.
 func (call *ServerCall) cancel() {
 	call.canceled = true
@@ -180,7 +229,7 @@ func (call *ServerCall) run() {
 	} else {
 		err = call.handle()
 	}
-	call.reply(err)
+	call.answer(err)
 }
 
 // handle runs the handler; its panic becomes an error.
@@ -196,8 +245,8 @@ func (call *ServerCall) handle() (err error) {
 	return call.method.handler(call)
 }
 
-// reply ends the handler's part: the request is freed, and the answer posted.
-func (call *ServerCall) reply(err error) {
+// answer ends the handler's part: the request is freed, and the answer posted.
+func (call *ServerCall) answer(err error) {
 	c := call.conn
 	if call.listed {
 		c.unlist(call)
@@ -205,42 +254,65 @@ func (call *ServerCall) reply(err error) {
 	if call.end != nil {
 		call.end()
 	}
+	if call.OneWay() {
+		if err != nil {
+			c.server.stats.oneWayFailed.Add(1)
+		}
+		call.finish()
+		return
+	}
 	h := header{kind: kindResponse, id: call.id}
 	var message string
 	if err != nil {
 		var retryable bool
 		h.code, message, retryable = status(err)
-		message = message[:min(len(message), maxDetail, max(0, c.sock.MaxMessage()-HeaderSize))]
+		message = message[:min(len(message), maxDetail, max(0, c.sock.MaxMessage()-HeaderSize-call.reply.wireSize()))]
 		if retryable {
 			h.flags = flagRetryable
 		}
 		call.dropResponse()
 	}
-	c.sock.Free(call.request)
-	call.request = nil
-	if call.response == nil {
-		b, err := allocBuf(c.sock, len(message))
-		if err != nil {
-			c.abandon(call)
-			return
-		}
-		call.response, call.length = b.raw, len(b.raw)+call.partsLen
-		copy(b.Payload(), message)
+	call.freeRequest()
+	if err := call.fill(message); err != nil {
+		c.abandon(call)
+		return
 	}
+	h.meta = call.response.meta
 	h.detail = uint32(len(message))
-	h.payload = uint32(call.length-HeaderSize) - h.detail
-	h.put(call.response)
+	h.payload = uint32(call.length-h.at()) - h.detail
+	h.put(call.response.raw)
 	c.post(call)
+}
+
+// fill makes the response's buffer, unless it is made, with the reply's metadata and
+// message.
+func (call *ServerCall) fill(message string) error {
+	old := call.response
+	if old.raw != nil && int(old.meta) == call.reply.wireSize() {
+		return nil
+	}
+	var payload []byte
+	if old.raw != nil {
+		payload = old.raw[old.at():call.length]
+	}
+	b, err := allocBuf(call.conn.sock, &call.reply, len(payload)+len(message))
+	if err != nil {
+		return err
+	}
+	copy(b.Payload(), payload)
+	copy(b.Payload()[len(payload):], message)
+	if old.raw != nil {
+		call.conn.sock.Free(old.raw)
+	}
+	call.response, call.length = b, len(b.raw)+call.partsLen
+	return nil
 }
 
 // sent ends the call: the answer's buffer is ours again, or gone with an error.
 func (call *ServerCall) sent(err error) {
 	call.conn.pacing.unsent.Add(-int64(call.length))
 	if err != nil && call.release == nil { // gathered memory is ours all the same
-		if call.payload {
-			call.conn.server.respSize.Add(int64(HeaderSize - len(call.response)))
-		}
-		call.response = nil
+		call.response = Buf{}
 	}
 	call.finish()
 }
@@ -259,17 +331,34 @@ func (call *ServerCall) finish() {
 
 // discard ends the call alone.
 func (call *ServerCall) discard() {
+	c := call.conn
 	call.dropResponse()
-	call.conn.open.Add(-1)
 	call.recycle()
+	if c.open.Add(-1) == 0 && c.server.draining.Load() {
+		c.server.lookAgain()
+	}
 }
 
 // recycle frees what is left and puts the call into the pool.
 func (call *ServerCall) recycle() {
 	c := call.conn
-	if call.request != nil {
-		c.sock.Free(call.request)
-	}
-	*call = ServerCall{fn: call.fn}
+	call.freeRequest()
+	*call = ServerCall{fn: call.fn, reply: Metadata{call.reply.b[:0]}}
 	c.server.calls.Put(call)
+}
+
+// freeRequest gives the request's buffer back, unless that is done.
+func (call *ServerCall) freeRequest() {
+	if call.held != 0 {
+		call.conn.server.load.release(call.held)
+		call.held = 0
+	}
+	if call.out != nil {
+		call.conn.server.load.streams.Add(-1)
+		call.out = nil
+	}
+	if call.request.raw != nil {
+		call.conn.sock.Free(call.request.raw)
+		call.request = Buf{}
+	}
 }

@@ -13,6 +13,8 @@ type serverConn struct {
 	server *Server
 	sock   Socket
 	open   atomic.Int64 // calls received and not yet fully answered
+	pongs  atomic.Int64 // posted and not sent
+	last   atomic.Bool  // the client, told to go away, has sent its last request
 	pacing pacing
 
 	mu      sync.Mutex
@@ -34,81 +36,120 @@ func (c *serverConn) onMessage(b []byte, err error) {
 		return
 	}
 	h, err := parseHeader(b)
-	if err == nil && h.kind == kindResponse {
-		err = errors.Wrap(ErrProtocol, "response from a client")
+	if err == nil && h.kind == kindRequest {
+		c.request(&h, b)
+		return
 	}
-	switch {
-	case err != nil:
-		c.sock.Free(b)
+	if err == nil {
+		err = c.control(&h)
+	}
+	c.sock.Free(b)
+	if err != nil {
 		c.sock.Close()
-	case h.kind == kindCancel:
-		c.sock.Free(b)
-		c.cancel(h.id)
-	default:
-		c.request(h, b)
 	}
+}
+
+// control takes a message that is a header alone.
+func (c *serverConn) control(h *header) error {
+	switch h.kind {
+	case kindCancel:
+		c.cancel(h.id)
+		return nil
+	case kindWindow:
+		return c.grant(h.id, int64(h.window))
+	case kindPing:
+		c.pong(h.id)
+		return nil
+	case kindGoAway:
+		c.last.Store(true)
+		c.server.lookAgain()
+		return nil
+	}
+	return errors.Wrapf(ErrProtocol, "message of kind %d from a client", h.kind)
 }
 
 // request starts a call, or refuses it.
-func (c *serverConn) request(h header, b []byte) {
+func (c *serverConn) request(h *header, b []byte) {
 	call := c.server.calls.Get().(*ServerCall)
-	call.conn, call.id, call.request = c, h.id, b
+	call.conn, call.id, call.flags, call.request = c, h.id, h.flags, Buf{raw: b, meta: h.meta}
 	call.method = c.server.methods.find(h.method)
 	call.timeout = h.timeout
-	switch c.admit(call) {
-	case admitted:
-		if call.method.inline {
-			c.pace(call)
-			return
-		}
-		if h.timeout != 0 {
-			call.deadline = time.Now().Add(h.timeout)
-		}
-		select {
-		case c.server.queue <- call:
-		default:
-			call.reply(errQueue)
-		}
-	case unknownMethod:
-		call.reply(errNoMethod)
-	case tooManyCalls:
-		call.reply(errMaxCalls)
-	case abusive:
+	refusal, ok := c.admit(call)
+	switch {
+	case !ok:
 		call.recycle()
 		c.sock.Close()
+	case refusal != nil:
+		call.answer(refusal)
+	case call.method.inline:
+		c.pace(call)
+	case call.method.streams:
+		c.startStream(call, int64(h.window))
+	default:
+		c.enqueue(call)
 	}
 }
 
-type admission uint8
+// enqueue hands the call to a worker, or refuses it.
+func (c *serverConn) enqueue(call *ServerCall) {
+	s := c.server
+	refusal := s.load.admit(call.timeout, len(s.queue))
+	if refusal == nil {
+		refusal = c.hold(call)
+	}
+	if refusal == nil {
+		call.Deadline() // counts from now
+		c.list(call)
+		select {
+		case s.queue <- call:
+			return
+		default:
+			refusal = errQueue
+		}
+	}
+	s.stats.overloaded.Add(1)
+	call.answer(refusal)
+}
 
-const (
-	admitted admission = iota
-	unknownMethod
-	tooManyCalls
-	abusive // does not heed refusals
-)
+// hold counts the call's request as kept.
+func (c *serverConn) hold(call *ServerCall) error {
+	n := len(call.request.raw)
+	if !c.server.load.hold(n, c.server.cfg.MaxRequestBytes) {
+		return errMemory
+	}
+	call.held = n
+	return nil
+}
 
-// admit decides whether a call may run, and counts it unless it is abusive.
-func (c *serverConn) admit(call *ServerCall) admission {
+// admit counts a call and decides whether it may run. ok is false, and the call not
+// counted, when the client does not heed refusals.
+func (c *serverConn) admit(call *ServerCall) (refusal error, ok bool) {
 	limit := c.server.cfg.MaxCalls
 	open := int(c.open.Add(1))
 	switch {
-	case open > 2*limit:
+	case open > 2*limit && !call.OneWay():
 		c.open.Add(-1)
-		return abusive
+		return nil, false
+	case c.server.draining.Load():
+		c.server.stats.draining.Add(1)
+		return errDraining, true
 	case call.method == nil:
-		return unknownMethod
+		return errNoMethod, true
 	case open > limit || uint64(call.id.slot()) >= uint64(limit):
-		return tooManyCalls
-	case !call.method.inline:
-		c.list(call)
+		c.server.stats.overloaded.Add(1)
+		return errMaxCalls, true
+	case call.method.streams != call.Streams():
+		return errStreams, true
 	}
-	return admitted
+	return nil, true
 }
 
-// list makes the call known to cancel. The client may use a slot again as soon as
+// list makes the call known to cancel and grant. The client may use a slot again as soon as
 // it has given its call up; the old call is no longer to be cancelled then.
 func (c *serverConn) list(call *ServerCall) {
+	if call.OneWay() {
+		return // has no slot
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	slot := int(call.id.slot())
@@ -123,11 +164,19 @@ func (c *serverConn) list(call *ServerCall) {
 func (c *serverConn) cancel(id CallID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if call := c.find(id); call != nil {
+		call.cancel()
+	}
+}
+
+// find gives the listed call of that id, or nil. The caller holds mu.
+func (c *serverConn) find(id CallID) *ServerCall {
 	if slot := uint64(id.slot()); slot < uint64(len(c.queued)) {
 		if call := c.queued[slot]; call != nil && call.id == id {
-			call.cancel()
+			return call
 		}
 	}
+	return nil
 }
 
 // unlist makes the call unknown to cancel.
@@ -182,7 +231,7 @@ func (c *serverConn) post(call *ServerCall) bool {
 
 func (c *serverConn) send(call *ServerCall) error {
 	if call.release != nil {
-		err := c.sock.(Gatherer).PostGather(call.response, call.parts, call.fn)
+		err := c.sock.(Gatherer).PostGather(call.response.raw, call.parts, call.fn)
 		if !errors.Is(err, ErrNotGatherable) {
 			return err
 		}
@@ -190,7 +239,7 @@ func (c *serverConn) send(call *ServerCall) error {
 			return err
 		}
 	}
-	return c.sock.Post(call.response[:call.length], call.fn)
+	return c.sock.Post(call.response.raw[:call.length], call.fn)
 }
 
 // abandon ends a call whose client cannot be told, and the connection with it, which

@@ -82,10 +82,11 @@ type Listener interface {
 // ErrQueueFull is wrapped when a Post is refused for now.
 var ErrQueueFull = errors.New("the socket's send queue is full")
 
-// Buf is a message buffer whose payload lies behind the room for the header. The
-// zero Buf is none.
+// Buf is a message buffer whose payload lies behind the room for the header and the
+// metadata, which is in place already. The zero Buf is none.
 type Buf struct {
-	raw []byte
+	raw  []byte
+	meta uint16 // bytes of metadata
 }
 
 // Payload is the part for the caller to fill.
@@ -93,17 +94,41 @@ func (b Buf) Payload() []byte {
 	if b.raw == nil {
 		return nil
 	}
-	return b.raw[HeaderSize:]
+	return b.raw[b.at():]
 }
 
-// allocBuf gives a message buffer for a payload of n bytes.
-func allocBuf(s Socket, n int) (Buf, error) {
-	if n < 0 || n > s.MaxMessage()-HeaderSize {
-		return Buf{}, Errorf(InvalidArgument, "payload of %d bytes, at most %d", n, s.MaxMessage()-HeaderSize)
+// Metadata is what was given when the buffer was made.
+func (b Buf) Metadata() Metadata {
+	if b.meta == 0 {
+		return Metadata{}
 	}
-	raw, err := s.Alloc(HeaderSize + n)
+	return Metadata{b.raw[HeaderSize:b.at()]}
+}
+
+func (b Buf) at() int { return HeaderSize + int(b.meta) }
+
+// cut leaves n bytes of the payload.
+func (b Buf) cut(n int) Buf {
+	b.raw = b.raw[:b.at()+n]
+	return b
+}
+
+// allocBuf gives a message buffer for metadata, which is written, and a payload of n
+// bytes.
+func allocBuf(s Socket, md *Metadata, n int) (Buf, error) {
+	meta := 0
+	if md != nil {
+		meta = md.wireSize()
+	}
+	if most := s.MaxMessage() - HeaderSize - meta; n < 0 || n > most {
+		return Buf{}, Errorf(InvalidArgument, "payload of %d bytes, at most %d", n, most)
+	}
+	raw, err := s.Alloc(HeaderSize + meta + n)
 	if err != nil {
 		return Buf{}, &Error{Code: ResourceExhausted, Message: "transport buffer", Cause: err, Retryable: true}
 	}
-	return Buf{raw: raw}, nil
+	if meta != 0 {
+		md.put(raw[HeaderSize : HeaderSize+meta])
+	}
+	return Buf{raw: raw, meta: uint16(meta)}, nil
 }

@@ -61,6 +61,15 @@ type Error struct {
 	Retryable bool
 	// Cause is the local error behind it, if any; it does not travel.
 	Cause error
+	// Metadata is what the server sent along with its refusal or failure.
+	Metadata Metadata
+}
+
+// IsRetryable tells whether err says that the call was refused before its handler
+// ran: by a server that is overloaded, or goes away, or by this side.
+func IsRetryable(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Retryable
 }
 
 // Errorf makes an Error with a formatted message.
@@ -103,6 +112,11 @@ var (
 	errNoMethod = &Error{Code: Unimplemented, Message: "the server has no such method", Retryable: true}
 	errQueue    = &Error{Code: ResourceExhausted, Message: "the server's call queue is full: retry later", Retryable: true}
 	errMaxCalls = &Error{Code: ResourceExhausted, Message: "the connection has all its calls outstanding: wait for one, or raise MaxCalls", Retryable: true}
+	errWait     = &Error{Code: ResourceExhausted, Message: "the server would not get to the call in time: retry later", Retryable: true}
+	errMemory   = &Error{Code: ResourceExhausted, Message: "the server holds as many bytes of requests as it may: retry later", Retryable: true}
+	errStreamed = &Error{Code: ResourceExhausted, Message: "the server has all its streams under way: retry later", Retryable: true}
+	errDraining = &Error{Code: Unavailable, Message: "the server takes no new calls: retry elsewhere", Retryable: true}
+	errStreams  = &Error{Code: Unimplemented, Message: "the method streams and the call does not, or the other way round", Retryable: true}
 	errNoBuffer = &Error{Code: InvalidArgument, Message: "the request is not a buffer from Alloc, or was sent already"}
 	errClosed   = &Error{Code: Unavailable, Message: "the client is closed", Retryable: true}
 )

@@ -120,6 +120,11 @@ func TestHostileClients(t *testing.T) {
 		{"a message without a header", append(bytes.Clone(greeting), 3, 0, 0, 0, 1, 2, 3)},
 		{"garbage", append(bytes.Clone(greeting), bytes.Repeat([]byte{0x33, 1, 0, 0}, 200)...)},
 		{"a response", append(bytes.Clone(greeting), frame(header{kind: kindResponse, id: 1}, 0)...)},
+		{"an item", append(bytes.Clone(greeting), frame(header{kind: kindItem}, 0)...)},
+		{"a pong", append(bytes.Clone(greeting), frame(header{kind: kindPong}, 0)...)},
+		{"a window for a call beyond all", append(bytes.Clone(greeting), frame(header{kind: kindWindow, id: 1 << 31, window: 1}, 0)...)},
+		{"metadata of 64 KiB", append(bytes.Clone(greeting), frame(header{kind: kindRequest, meta: 0xfff8}, 0xfff8)...)},
+		{"metadata of zeros", append(bytes.Clone(greeting), frame(header{kind: kindRequest, meta: 8}, 8)...)},
 		{"lengths that do not add up", append(bytes.Clone(greeting), frame(header{kind: kindRequest, payload: 5}, 4)...)},
 	} {
 		conn, err := net.Dial("tcp", addr)
@@ -160,7 +165,10 @@ func TestHostileServers(t *testing.T) {
 		{"a refusal", appendPrelude(nil, welcomeBadVersion, 1<<20), ErrProtocol},
 		{"a request", append(bytes.Clone(welcome), frame(header{kind: kindRequest}, 0)...), ErrProtocol},
 		{"a message of 4 GiB", append(bytes.Clone(welcome), 0xff, 0xff, 0xff, 0xff), ErrProtocol},
-		{"responses to no call", append(bytes.Clone(welcome), frame(header{kind: kindResponse, id: 1 << 40}, 0)...), io.EOF},
+		{"a response to no call", append(bytes.Clone(welcome), frame(header{kind: kindResponse, id: 1 << 40}, 0)...), ErrProtocol},
+		{"an item of no stream", append(bytes.Clone(welcome), frame(header{kind: kindItem, id: 3, payload: 1}, 1)...), ErrProtocol},
+		{"a pong to no ping", append(bytes.Clone(welcome), frame(header{kind: kindPong, id: 3}, 0)...), ErrProtocol},
+		{"a window", append(bytes.Clone(welcome), frame(header{kind: kindWindow, window: 1}, 0)...), ErrProtocol},
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
