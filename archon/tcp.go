@@ -20,6 +20,13 @@ type TCP struct {
 	MaxQueued int
 	// HelloTimeout bounds the exchange that begins a connection; 0: 10 s.
 	HelloTimeout time.Duration
+	// MessageTimeout bounds how long a message that has begun may take to arrive,
+	// for each MiB of it that is waited for; its connection is closed then. Between messages
+	// a connection may be idle for ever. 0: 30 s.
+	MessageTimeout time.Duration
+	// MaxConns bounds the connections of a listener; more are refused with that as
+	// the reason. 0: 65536.
+	MaxConns int
 }
 
 // Defaults of TCP.
@@ -27,6 +34,8 @@ const (
 	defaultMaxMessage   = 64 << 20
 	defaultMaxQueued    = 256 << 20
 	defaultHelloTimeout = 10 * time.Second
+	defaultMessageTime  = 30 * time.Second
+	defaultMaxConns     = 65536
 	minMaxMessage       = 4 << 10 // a header and any detail fit
 )
 
@@ -40,11 +49,18 @@ func (t TCP) withDefaults() (TCP, error) {
 	if t.HelloTimeout == 0 {
 		t.HelloTimeout = defaultHelloTimeout
 	}
+	if t.MessageTimeout == 0 {
+		t.MessageTimeout = defaultMessageTime
+	}
+	if t.MaxConns == 0 {
+		t.MaxConns = defaultMaxConns
+	}
 	if int64(t.MaxMessage) < minMaxMessage || int64(t.MaxMessage) > 1<<31-1 {
 		return t, errors.Errorf("tcp: longest message of %d bytes, must be %d to %d", t.MaxMessage, minMaxMessage, 1<<31-1)
 	}
-	if t.MaxQueued < 0 || t.HelloTimeout < 0 {
-		return t, errors.Errorf("tcp: negative queue bound %d or hello timeout %v", t.MaxQueued, t.HelloTimeout)
+	if t.MaxQueued < 0 || t.HelloTimeout < 0 || t.MessageTimeout < 0 || t.MaxConns < 0 {
+		return t, errors.Errorf("tcp: negative queue bound %d, hello timeout %v, message timeout %v or connections %d",
+			t.MaxQueued, t.HelloTimeout, t.MessageTimeout, t.MaxConns)
 	}
 	return t, nil
 }
@@ -68,7 +84,7 @@ func (t TCP) Dial(ctx context.Context, addr, service string) (Socket, error) {
 		conn.Close()
 		return nil, errors.WithMessagef(err, "tcp: hello with %s", addr)
 	}
-	return newTCPSocket(t, conn, service, peerMax), nil
+	return newTCPSocket(t, conn, service, peerMax, nil), nil
 }
 
 // greet does the dialer's part of the hello.

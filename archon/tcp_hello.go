@@ -27,6 +27,7 @@ const (
 	welcomeOK         = 0
 	welcomeBadHello   = 1
 	welcomeBadVersion = 2
+	welcomeFull       = 3
 )
 
 type hello struct {
@@ -63,6 +64,8 @@ func parsePrelude(b []byte) (byte5 uint8, max uint32, err error) {
 	return b[5], max, nil
 }
 
+var errFull = errors.New("the listener has as many connections as it may: retry later, or raise its MaxConns")
+
 var errVersion = errors.WithMessage(ErrProtocol, "other protocol version")
 
 // readHello reads the dialer's hello.
@@ -97,6 +100,8 @@ func readWelcome(r io.Reader) (max uint32, err error) {
 		return 0, err
 	case result == welcomeBadVersion:
 		return 0, errors.Wrapf(errVersion, "the listener does not speak version %d", helloVersion)
+	case result == welcomeFull:
+		return 0, errFull
 	case result != welcomeOK:
 		return 0, errors.Wrapf(ErrProtocol, "the listener refused the hello with %d", result)
 	}

@@ -80,6 +80,9 @@ func FuzzFrames(f *testing.F) {
 	})
 }
 
+func (p *pieces) begun() {}
+func (p *pieces) whole() {}
+
 // pieces reads at most n bytes at once.
 type pieces struct {
 	b []byte
@@ -105,7 +108,7 @@ func frame(h header, body int) []byte {
 // TestHostileClients sends what no client of ours does; the server hangs up on each
 // and goes on with the others.
 func TestHostileClients(t *testing.T) {
-	addr := Serve(t, EchoServer(t, ServerConfig{}), TCP{MaxMessage: 1 << 16, HelloTimeout: 200 * time.Millisecond})
+	addr := Serve(t, EchoServer(t, ServerConfig{}), TCP{MaxMessage: 1 << 16, HelloTimeout: 200 * time.Millisecond, MessageTimeout: 200 * time.Millisecond})
 	good := DialTo(t, TCP{}, addr, ClientConfig{})
 	greeting := appendHello(nil, hello{max: 1 << 20, service: "x"})
 	for _, c := range []struct {
@@ -125,6 +128,9 @@ func TestHostileClients(t *testing.T) {
 		{"a window for a call beyond all", append(bytes.Clone(greeting), frame(header{kind: kindWindow, id: 1 << 31, window: 1}, 0)...)},
 		{"metadata of 64 KiB", append(bytes.Clone(greeting), frame(header{kind: kindRequest, meta: 0xfff8}, 0xfff8)...)},
 		{"metadata of zeros", append(bytes.Clone(greeting), frame(header{kind: kindRequest, meta: 8}, 8)...)},
+		{"half a length", append(bytes.Clone(greeting), 1, 0)},
+		{"half a short message", append(bytes.Clone(greeting), frame(header{kind: kindPing}, 0)[:30]...)},
+		{"half a long message", append(bytes.Clone(greeting), frame(header{kind: kindRequest, payload: 9000}, 9000)[:8000]...)},
 		{"lengths that do not add up", append(bytes.Clone(greeting), frame(header{kind: kindRequest, payload: 5}, 4)...)},
 	} {
 		conn, err := net.Dial("tcp", addr)
@@ -193,6 +199,32 @@ func TestHostileServers(t *testing.T) {
 			t.Errorf("%s: %v", c.desc, err)
 		}
 		l.Close()
+	}
+}
+
+// TestConnectionsAreBounded: who is too many hears so, and may come when others left.
+func TestConnectionsAreBounded(t *testing.T) {
+	addr := Serve(t, EchoServer(t, ServerConfig{}), TCP{MaxConns: 2})
+	first := DialTo(t, TCP{}, addr, ClientConfig{})
+	DialTo(t, TCP{}, addr, ClientConfig{})
+	for range 10 {
+		_, err := Dial(context.Background(), TCP{}, addr, "x", ClientConfig{})
+		if !errors.Is(err, Unavailable) || !IsRetryable(err) || !strings.Contains(err.Error(), "as many connections as it may") {
+			t.Fatalf("a third connection: %v", err)
+		}
+	}
+	first.Close()
+	for {
+		c, err := Dial(context.Background(), TCP{}, addr, "x", ClientConfig{})
+		if err == nil {
+			c.Close()
+			<-c.Done()
+			return
+		}
+		if !IsRetryable(err) {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond) // until the server has seen the first go
 	}
 }
 

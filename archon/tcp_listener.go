@@ -22,6 +22,7 @@ type tcpListener struct {
 
 	mu     sync.Mutex
 	hellos map[net.Conn]struct{} // nil after Close
+	conns  int                   // sockets that live, and those to be welcomed
 }
 
 func newTCPListener(cfg TCP, l net.Listener) *tcpListener {
@@ -65,7 +66,7 @@ func (t *tcpListener) admit(conn net.Conn) {
 // hello does the listener's part of the hello. A peer that does not manage in time
 // is disconnected.
 func (t *tcpListener) hello(conn net.Conn) {
-	s, err := t.welcome(conn)
+	h, err := t.welcome(conn)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	open := t.hellos != nil
@@ -74,9 +75,10 @@ func (t *tcpListener) hello(conn net.Conn) {
 		conn.Close()
 		return
 	}
-	t.ready <- newTCPSocket(t.cfg, conn, s.service, int(s.max)) // admit keeps room
+	t.ready <- newTCPSocket(t.cfg, conn, h.service, int(h.max), t.ended) // admit keeps room
 }
 
+// welcome reads the hello and answers it. Without an error, the connection is counted.
 func (t *tcpListener) welcome(conn net.Conn) (hello, error) {
 	conn.SetDeadline(time.Now().Add(t.cfg.HelloTimeout))
 	h, err := readHello(conn)
@@ -88,12 +90,33 @@ func (t *tcpListener) welcome(conn net.Conn) (hello, error) {
 		result = welcomeBadHello
 	case err != nil:
 		return h, err
+	case !t.count():
+		result, err = welcomeFull, errFull
 	}
-	if _, werr := conn.Write(appendPrelude(nil, result, uint32(t.cfg.MaxMessage))); err == nil {
-		err = werr
+	if _, werr := conn.Write(appendPrelude(nil, result, uint32(t.cfg.MaxMessage))); err == nil && werr != nil {
+		t.ended()
+		return h, werr
 	}
 	conn.SetDeadline(time.Time{})
 	return h, err
+}
+
+// count counts a connection, unless there are as many as may be.
+func (t *tcpListener) count() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.conns >= t.cfg.MaxConns {
+		return false
+	}
+	t.conns++
+	return true
+}
+
+// ended takes a connection off the count.
+func (t *tcpListener) ended() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.conns--
 }
 
 func (t *tcpListener) Accept(ctx context.Context) (Socket, error) {

@@ -3,6 +3,8 @@ package archon
 import (
 	"encoding/binary"
 	"io"
+	"net"
+	"time"
 
 	"github.com/pkg/errors"
 )
@@ -22,7 +24,8 @@ const (
 
 // readLoop delivers the messages that arrive, and at last why no more will.
 func (s *tcpSocket) readLoop(fn func([]byte, error)) {
-	r := frameReader{conn: s.conn, max: s.cfg.MaxMessage, buf: make([]byte, readBuffer), ask: readBuffer}
+	conn := deadlineReader{conn: s.conn, timeout: s.cfg.MessageTimeout}
+	r := frameReader{conn: &conn, max: s.cfg.MaxMessage, buf: make([]byte, readBuffer), ask: readBuffer}
 	for {
 		b, err := r.next()
 		if err != nil {
@@ -36,9 +39,40 @@ func (s *tcpSocket) readLoop(fn func([]byte, error)) {
 	}
 }
 
+// deadlineReader reads from a connection, and fails when what has begun does not
+// arrive in time.
+type deadlineReader struct {
+	conn    net.Conn
+	timeout time.Duration
+	set     bool // the connection has a deadline
+}
+
+func (r *deadlineReader) Read(b []byte) (int, error) { return r.conn.Read(b) }
+
+// begun gives what is read from here on its time, from now; whole, all of it.
+func (r *deadlineReader) begun() {
+	r.set = true
+	r.conn.SetReadDeadline(time.Now().Add(r.timeout))
+}
+
+func (r *deadlineReader) whole() {
+	if r.set {
+		r.set = false
+		r.conn.SetReadDeadline(time.Time{})
+	}
+}
+
+// frameSource is where a frameReader's bytes come from. It hears when a message has
+// begun to arrive and is waited for, or another MiB of it, and when none is.
+type frameSource interface {
+	io.Reader
+	begun()
+	whole()
+}
+
 // frameReader cuts a connection's bytes into messages.
 type frameReader struct {
-	conn  io.Reader
+	conn  frameSource
 	max   int // longest message
 	buf   []byte
 	begin int // buf[begin:end] was read and not yet cut
@@ -48,10 +82,14 @@ type frameReader struct {
 
 // next gives the next message, in a buffer from the pool.
 func (r *frameReader) next() ([]byte, error) {
-	for r.end-r.begin < 4 {
+	if r.begin == r.end {
+		r.conn.whole()
 		if err := r.fill(4); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.need(4); err != nil {
+		return nil, err
 	}
 	length := int64(binary.LittleEndian.Uint32(r.buf[r.begin:]))
 	if length > int64(r.max) {
@@ -59,10 +97,8 @@ func (r *frameReader) next() ([]byte, error) {
 	}
 	n := int(length)
 	if n < largeFrame {
-		for r.end-r.begin < 4+n {
-			if err := r.fill(4 + n); err != nil {
-				return nil, notEOF(err)
-			}
+		if err := r.need(4 + n); err != nil {
+			return nil, err
 		}
 	}
 	b := buffers.get(min(n, trusted))
@@ -74,6 +110,7 @@ func (r *frameReader) next() ([]byte, error) {
 	}
 	r.ask = smallRead
 	for {
+		r.conn.begun()
 		if _, err := io.ReadFull(r.conn, b[have:]); err != nil {
 			buffers.put(b)
 			return nil, notEOF(err)
@@ -86,6 +123,20 @@ func (r *frameReader) next() ([]byte, error) {
 		buffers.put(b)
 		b = more
 	}
+}
+
+// need reads until n bytes of the message are there, which has begun.
+func (r *frameReader) need(n int) error {
+	if r.end-r.begin >= n {
+		return nil
+	}
+	r.conn.begun()
+	for r.end-r.begin < n {
+		if err := r.fill(n); err != nil {
+			return notEOF(err)
+		}
+	}
+	return nil
 }
 
 // fill reads once, after it has made room for n bytes from begin on. An end of the

@@ -25,7 +25,7 @@ func TestLongMessages(t *testing.T) {
 	for _, n := range sizes {
 		wire = append(wire, longFrame(n)...)
 	}
-	r := frameReader{conn: bytes.NewReader(wire), max: 64 << 20, buf: make([]byte, readBuffer), ask: readBuffer}
+	r := frameReader{conn: &pieces{wire, len(wire)}, max: 64 << 20, buf: make([]byte, readBuffer), ask: readBuffer}
 	for _, n := range sizes {
 		b, err := r.next()
 		if err != nil {
@@ -45,7 +45,7 @@ func TestLongMessages(t *testing.T) {
 func TestLengthIsAClaim(t *testing.T) {
 	const claimed = 256 << 20
 	wire := append(binary.LittleEndian.AppendUint32(nil, claimed), make([]byte, 100)...)
-	r := frameReader{conn: bytes.NewReader(wire), max: claimed, buf: make([]byte, readBuffer), ask: readBuffer}
+	r := frameReader{conn: &pieces{wire, len(wire)}, max: claimed, buf: make([]byte, readBuffer), ask: readBuffer}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, err := r.next()

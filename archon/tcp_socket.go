@@ -13,7 +13,8 @@ type tcpSocket struct {
 	cfg     TCP
 	conn    net.Conn
 	service string
-	peerMax int // longest message that the peer takes
+	peerMax int    // longest message that the peer takes
+	ended   func() // hears of the end once; nil: nobody does
 
 	mu     sync.Mutex
 	err    error // why the socket ended
@@ -23,8 +24,8 @@ type tcpSocket struct {
 	queued int        // bytes in queue and at the writer
 }
 
-func newTCPSocket(cfg TCP, conn net.Conn, service string, peerMax int) *tcpSocket {
-	s := &tcpSocket{cfg: cfg, conn: conn, service: service, peerMax: peerMax}
+func newTCPSocket(cfg TCP, conn net.Conn, service string, peerMax int, ended func()) *tcpSocket {
+	s := &tcpSocket{cfg: cfg, conn: conn, service: service, peerMax: peerMax, ended: ended}
 	s.wake.L = &s.mu
 	go s.writeLoop()
 	return s
@@ -55,11 +56,16 @@ var errTCPClosed = errors.WithMessage(net.ErrClosed, "tcp: closed on this side")
 // that it ended with.
 func (s *tcpSocket) fail(err error) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err == nil {
+	first := s.err == nil
+	if first {
 		s.err = err
 		s.conn.Close()
 		s.wake.Signal()
 	}
-	return s.err
+	err = s.err
+	s.mu.Unlock()
+	if first && s.ended != nil {
+		s.ended()
+	}
+	return err
 }
