@@ -2,6 +2,7 @@ package core
 
 import (
 	"math"
+	"math/bits"
 	"time"
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
@@ -30,16 +31,18 @@ type slot struct {
 // The three add up to the depth at every moment. A slot becomes free only by its
 // own or a later completion of the send queue.
 type Chain struct {
-	slots                []slot
+	slots                []slot // a power of two of them, at least depth
+	mask                 uint64
+	depth                int
 	first, pending, next uint64
-	batch                []qp.SendWR // the pending requests, in order
-	sges                 []qp.SGE    // width of them for each slot
-	width                int
-	slab                 []byte // a control message's place for each slot
+	batch                []qp.SendWR // the pending requests, in order, each with its own segments
+	width                int         // segments of a request at most
+	slab                 []byte      // a control message's place for each slot
+	slabAddr             uint64
 	lkey                 mr.LKey
 	idBase               uint64
 	now                  time.Duration // of the requests that are prepared
-	every                int           // bytes after which one is signaled
+	mostQuiet, every     int           // requests, and bytes, after which one is signaled
 	quiet, quietBytes    int           // pending requests after the last signaled one, and their bytes
 	signaled             int           // pending requests that are
 }
@@ -47,13 +50,24 @@ type Chain struct {
 // NewChain makes a chain of depth slots, each with up to width segments, at least
 // two. slab has slabBytes(depth) bytes of registered memory.
 func NewChain(depth, width int, slab []byte, lkey mr.LKey, idBase uint64) *Chain {
-	return &Chain{
-		slots: make([]slot, depth), batch: make([]qp.SendWR, 0, depth), sges: make([]qp.SGE, depth*width), width: width,
-		slab: slab, lkey: lkey, idBase: idBase, every: math.MaxInt,
+	n := ringSize(depth)
+	c := &Chain{
+		slots: make([]slot, n), mask: uint64(n - 1), depth: depth, batch: make([]qp.SendWR, depth), width: width,
+		slab: slab, slabAddr: mr.Addr(slab), lkey: lkey, idBase: idBase, mostQuiet: depth / 2, every: math.MaxInt,
 	}
+	sges := make([]qp.SGE, depth*width)
+	for i := range c.batch {
+		c.batch[i].SGEs = sges[i*width : (i+1)*width : (i+1)*width]
+	}
+	c.batch = c.batch[:0]
+	return c
 }
 
-func slabBytes(depth int) int { return depth * slotBytes }
+// ringSize is the least power of two that is n or more: places in a ring are then
+// found without a division.
+func ringSize(n int) int { return 1 << bits.Len(uint(n-1)) }
+
+func slabBytes(depth int) int { return ringSize(depth) * slotBytes }
 
 // InFlight is the number of posted requests.
 func (c *Chain) InFlight() int { return int(c.pending - c.first) }
@@ -62,18 +76,12 @@ func (c *Chain) InFlight() int { return int(c.pending - c.first) }
 func (c *Chain) Pending() int { return int(c.next - c.pending) }
 
 // Free is the number of free slots.
-func (c *Chain) Free() int { return len(c.slots) - int(c.next-c.first) }
+func (c *Chain) Free() int { return c.depth - int(c.next-c.first) }
 
 // header is the place of the next free slot's control message.
 func (c *Chain) header() []byte {
-	i := int(c.next%uint64(len(c.slots))) * slotBytes
+	i := int(c.next&c.mask) * slotBytes
 	return c.slab[i : i+slotBytes : i+slotBytes]
-}
-
-// segments is the place of the next free slot's segments.
-func (c *Chain) segments() []qp.SGE {
-	i := int(c.next%uint64(len(c.slots))) * c.width
-	return c.sges[i : i+c.width : i+c.width]
 }
 
 // PayloadSegments is how many pieces a message may have to go out whole, behind
@@ -83,61 +91,74 @@ func (c *Chain) PayloadSegments() int { return c.width - 1 }
 // send prepares a SEND of the first n bytes of header(), followed by all of a
 // message, if there is one.
 func (c *Chain) send(n int, msg *outgoing) {
-	sges := c.segments()
-	sges[0] = qp.SGE{Addr: mr.Addr(c.header()), Length: uint32(n), LKey: c.lkey}
-	used := 1
-	if msg != nil {
-		k, _ := msg.gather(sges[1:], msg.length)
-		used += k
+	wr := c.grow(qp.Send)
+	wr.RemoteAddr, wr.RKey = 0, 0
+	sges := wr.SGEs[:2]
+	sges[0] = qp.SGE{Addr: c.slabAddr + c.next&c.mask*slotBytes, Length: uint32(n), LKey: c.lkey}
+	switch {
+	case msg == nil || msg.length == 0:
+		wr.SGEs = wr.SGEs[:1]
+	case len(msg.pieces) == 1:
+		sges[1] = msg.pieces[0]
+		wr.SGEs = wr.SGEs[:2]
+	default:
+		wr.SGEs = wr.SGEs[:1+msg.gather(wr.SGEs[1:c.width], msg.length)]
 	}
-	wr := c.grow()
-	wr.Opcode, wr.SGEs = qp.Send, sges[:used]
-	c.take(slot{msg: msg})
+	c.take(wr, msg, nil, 0)
 }
 
 // write prepares a WRITE of the next n bytes of a message, or fewer if they are
 // in too many pieces; the last one is with the immediate.
 func (c *Chain) write(m *outgoing, n int) (bytes int, final bool) {
-	sges := c.segments()
-	addr := m.addr + uint64(m.offset)
-	k, bytes := m.gather(sges, n)
-	final = m.offset == m.length
-	wr := c.grow()
-	wr.Opcode, wr.RemoteAddr, wr.RKey, wr.SGEs = qp.Write, addr, m.rkey, sges[:k]
-	if final {
-		wr.Opcode, wr.Imm = qp.WriteWithImm, m.imm
+	wr := c.grow(qp.Write)
+	from := m.offset
+	wr.RemoteAddr, wr.RKey = m.addr+uint64(from), m.rkey
+	if len(m.pieces) == 1 && n > 0 {
+		p := &m.pieces[0]
+		wr.SGEs = wr.SGEs[:1]
+		wr.SGEs[0] = qp.SGE{Addr: p.Addr + uint64(from), Length: uint32(n), LKey: p.LKey}
+		m.offset += n
+	} else {
+		wr.SGEs = wr.SGEs[:m.gather(wr.SGEs[:c.width], n)]
+		n = m.offset - from
 	}
-	c.take(slot{msg: m, bytes: bytes})
-	return bytes, final
+	if m.offset == m.length {
+		wr.Opcode, wr.Imm, final = qp.WriteWithImm, m.imm, true
+	}
+	c.take(wr, m, nil, n)
+	return n, final
 }
 
 // read prepares a READ of the next n bytes of a message that the peer offered.
 func (c *Chain) read(in *incoming, n int) {
-	sges := c.segments()
-	sges[0] = qp.SGE{Addr: mr.Addr(in.buf) + uint64(in.offset), Length: uint32(n), LKey: in.lkey}
-	wr := c.grow()
-	wr.Opcode, wr.RemoteAddr, wr.RKey, wr.SGEs = qp.Read, in.addr+uint64(in.offset), in.rkey, sges[:1]
+	wr := c.grow(qp.Read)
+	wr.RemoteAddr, wr.RKey = in.addr+uint64(in.offset), in.rkey
+	wr.SGEs = wr.SGEs[:1]
+	wr.SGEs[0] = qp.SGE{Addr: mr.Addr(in.buf) + uint64(in.offset), Length: uint32(n), LKey: in.lkey}
 	in.offset += n
 	in.refs++
-	c.take(slot{in: in, bytes: n})
+	c.take(wr, nil, in, n)
 }
 
-// grow gives a zero request at the end of the batch.
-func (c *Chain) grow() *qp.SendWR {
-	c.batch = c.batch[:len(c.batch)+1]
-	wr := &c.batch[len(c.batch)-1]
-	*wr = qp.SendWR{ID: c.idBase | uint64(uint32(c.next))}
+// grow gives a request at the end of the batch, whose remote memory and segments
+// are an older one's. The other fields are never set.
+func (c *Chain) grow(op qp.Opcode) *qp.SendWR {
+	n := len(c.batch)
+	c.batch = c.batch[:n+1]
+	wr := &c.batch[n]
+	wr.ID, wr.Opcode, wr.Flags, wr.Imm = c.idBase|uint64(uint32(c.next)), op, 0, 0
 	return wr
 }
 
-func (c *Chain) take(s slot) {
-	s.at = c.now
-	c.slots[c.next%uint64(len(c.slots))] = s
+// take fills the next slot, for a request that was just made.
+func (c *Chain) take(wr *qp.SendWR, msg *outgoing, in *incoming, bytes int) {
+	s := &c.slots[c.next&c.mask]
+	s.msg, s.in, s.bytes, s.at = msg, in, bytes, c.now
 	c.next++
 	c.quiet++
-	c.quietBytes += s.bytes
-	if 2*c.quiet+1 >= len(c.slots) || c.quietBytes >= c.every {
-		c.batch[len(c.batch)-1].Flags |= qp.Signaled
+	c.quietBytes += bytes
+	if c.quiet >= c.mostQuiet || c.quietBytes >= c.every {
+		wr.Flags = qp.Signaled
 		c.signaled++
 		c.quiet, c.quietBytes = 0, 0
 	}
@@ -149,7 +170,7 @@ func (c *Chain) take(s slot) {
 // leave the wire idle for a round trip each time.
 func (c *Chain) flush() (wrs []qp.SendWR, signaled int) {
 	if last := &c.batch[len(c.batch)-1]; last.Flags&qp.Signaled == 0 {
-		last.Flags |= qp.Signaled
+		last.Flags = qp.Signaled
 		c.signaled++
 	}
 	signaled = c.signaled
@@ -175,25 +196,21 @@ func (c *Chain) completed(id uint32) int {
 }
 
 // inFlight is the slot of the i-th oldest request in flight.
-func (c *Chain) inFlight(i int) *slot { return &c.slots[(c.first+uint64(i))%uint64(len(c.slots))] }
+func (c *Chain) inFlight(i int) *slot { return &c.slots[(c.first+uint64(i))&c.mask] }
 
-// release frees the oldest in-flight slot.
-func (c *Chain) release() slot {
-	p := &c.slots[c.first%uint64(len(c.slots))]
-	s := *p
-	*p = slot{}
+// release frees the oldest in-flight slot, and gives it until it is used again.
+func (c *Chain) release() *slot {
+	s := &c.slots[c.first&c.mask]
 	c.first++
 	return s
 }
 
-// abandon takes the newest pending slot back; only after a failed post.
-func (c *Chain) abandon() (slot, bool) {
+// abandon takes the newest pending slot back, nil if there is none; only after a
+// failed post.
+func (c *Chain) abandon() *slot {
 	if c.next == c.pending {
-		return slot{}, false
+		return nil
 	}
 	c.next--
-	p := &c.slots[c.next%uint64(len(c.slots))]
-	s := *p
-	*p = slot{}
-	return s, true
+	return &c.slots[c.next&c.mask]
 }

@@ -33,14 +33,14 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 	e.cap.leave(e)
 	e.slotWait.update(now, false)
 	for i := e.chain.first; i < e.chain.next; i++ {
-		if m := e.chain.slots[i%uint64(len(e.chain.slots))].msg; m != nil {
+		if m := e.chain.slots[i&e.chain.mask].msg; m != nil {
 			e.endOutgoing(m, cause)
 		}
 	}
 	for e.flushed.head != nil {
 		e.endOutgoing(e.flushed.head, cause)
 	}
-	for s, ok := e.chain.abandon(); ok; s, ok = e.chain.abandon() {
+	for s := e.chain.abandon(); s != nil; s = e.chain.abandon() {
 		e.freeSlot(s, false)
 	}
 	e.chain.batch = e.chain.batch[:0]

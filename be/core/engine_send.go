@@ -104,8 +104,7 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 // asking. There is a credit.
 func (e *Engine) visitStart(s *Socket) {
 	e.stats.Visits++
-	m := s.queue.head
-	m.unlink()
+	m := s.queue.pop()
 	m.seq = s.sent
 	s.sent++
 	if m.large {
@@ -210,9 +209,10 @@ func (e *Engine) completeSend(now time.Duration, c *cq.Completion) {
 	if e.cfg.WindowTarget > 0 && c.Status == cq.Success {
 		e.sample(now, n)
 	}
-	for i := range n { // those before the last one succeeded
-		e.freeSlot(e.chain.release(), i < n-1 || c.Status == cq.Success)
+	for ; n > 1; n-- {
+		e.freeSlot(e.chain.release(), true) // those before the last one succeeded
 	}
+	e.freeSlot(e.chain.release(), c.Status == cq.Success)
 	if e.goAwaySent && e.state == engineUp && e.controls.n == 0 && e.chain.InFlight()+e.chain.Pending() == 0 {
 		e.Fail(now, ErrClosed)
 	}
@@ -230,16 +230,17 @@ func (e *Engine) sample(now time.Duration, n int) {
 	}
 }
 
-// freeSlot takes a slot back. ok says whether its request succeeded.
-func (e *Engine) freeSlot(s slot, ok bool) {
-	e.window.Return(s.bytes)
-	if e.cap != nil {
-		e.cap.release(s.bytes)
+// freeSlot ends what a slot was for. ok says whether its request succeeded.
+func (e *Engine) freeSlot(s *slot, ok bool) {
+	if s.bytes > 0 {
+		e.window.Return(s.bytes)
+		if e.cap != nil {
+			e.cap.release(s.bytes)
+		}
 	}
 	if s.msg != nil {
 		e.unref(s.msg, ok)
-	}
-	if s.in != nil {
+	} else if s.in != nil {
 		e.readDone(s.in, ok)
 	}
 }

@@ -366,8 +366,8 @@ func (w *world) settle() {
 // check holds an engine to its invariants.
 func (w *world) check(s *side) {
 	c := s.e.chain
-	if c.InFlight() < 0 || c.Pending() < 0 || c.Free() < 0 || c.InFlight()+c.Pending()+c.Free() != len(c.slots) {
-		w.t.Fatalf("%s: %d in flight, %d pending, %d free of %d", s.name, c.InFlight(), c.Pending(), c.Free(), len(c.slots))
+	if c.InFlight() < 0 || c.Pending() < 0 || c.Free() < 0 || c.InFlight()+c.Pending()+c.Free() != c.depth {
+		w.t.Fatalf("%s: %d in flight, %d pending, %d free of %d", s.name, c.InFlight(), c.Pending(), c.Free(), c.depth)
 	}
 	if s.e.window.posted < 0 || s.e.window.posted > s.e.window.most {
 		w.t.Fatalf("%s: %d bytes posted, window is %d", s.name, s.e.window.posted, s.e.window.limit)

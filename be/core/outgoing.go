@@ -50,23 +50,23 @@ type outgoing struct {
 func (m *outgoing) gathers() bool { return m.buf == nil }
 
 // gather moves the offset on by at most n bytes and at most len(dst) segments,
-// which it puts into dst. It says how many of both.
-func (m *outgoing) gather(dst []qp.SGE, n int) (segments, bytes int) {
-	for bytes < n && segments < len(dst) && m.piece < len(m.pieces) {
+// which it puts into dst. It says how many.
+func (m *outgoing) gather(dst []qp.SGE, n int) (segments int) {
+	for n > 0 && segments < len(dst) && m.piece < len(m.pieces) {
 		p := &m.pieces[m.piece]
-		k := min(int(p.Length)-m.within, n-bytes)
+		k := min(int(p.Length)-m.within, n)
 		if k > 0 {
 			dst[segments] = qp.SGE{Addr: p.Addr + uint64(m.within), Length: uint32(k), LKey: p.LKey}
 			segments++
-			bytes += k
+			n -= k
+			m.offset += k
 			m.within += k
 		}
 		if m.within == int(p.Length) {
 			m.piece, m.within = m.piece+1, 0
 		}
 	}
-	m.offset += bytes
-	return segments, bytes
+	return segments
 }
 
 // outList is a list of messages, oldest first.
@@ -82,6 +82,18 @@ func (l *outList) push(m *outgoing) {
 		l.head = m
 	}
 	l.tail = m
+}
+
+// pop takes the oldest message out. There is one.
+func (l *outList) pop() *outgoing {
+	m := l.head
+	if l.head = m.next; l.head != nil {
+		l.head.prev = nil
+	} else {
+		l.tail = nil
+	}
+	m.list, m.next = nil, nil
+	return m
 }
 
 // unlink takes m out of the list it is in, if any.
@@ -128,7 +140,7 @@ func (e *Engine) newOutgoing() *outgoing {
 		return new(outgoing)
 	}
 	e.freeOut = m.next
-	*m = outgoing{}
+	m.next = nil // all else is zero
 	return m
 }
 
@@ -142,9 +154,14 @@ func (e *Engine) unref(m *outgoing, ok bool) {
 	switch {
 	case m.state == sendPosted && !ok && e.state == engineUp:
 		e.flushed.push(m)
-	case m.state == sendPosted:
+	case m.state == sendPosted: // in no list any more
 		e.stats.Sent++
-		e.endOutgoing(m, nil)
+		e.sending--
+		s := m.sock
+		if s.sending--; s.state == sockClosing {
+			e.mayClose(s)
+		}
+		e.recycleOutgoing(m)
 	case m.state == sendEnded:
 		e.recycleOutgoing(m)
 	}

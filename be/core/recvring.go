@@ -11,24 +11,26 @@ import (
 // message lies at the start of a buffer of its own: it is handed out as it is,
 // and a fresh one takes its place.
 type recvRing struct {
-	bufs   [][]byte // nil: handed out, or not allocated yet
-	keys   []qp.SGE // of bufs
+	bufs   [][]byte    // nil: handed out, or not allocated yet
+	sges   [][2]qp.SGE // of an entry: its header, and its buffer if there is one
 	slab   []byte
-	lkey   mr.LKey
 	idBase uint64
 	size   int // bytes of a body
 
+	next   int    // the entry of the next receive to complete
 	taken  uint64 // receives that completed
 	posted uint64 // receives that were posted
 	batch  []qp.RecvWR
-	sges   [][2]qp.SGE
 }
 
 func newRecvRing(depth, size int, slab []byte, lkey mr.LKey, idBase uint64) *recvRing {
-	return &recvRing{
-		bufs: make([][]byte, depth), keys: make([]qp.SGE, depth), slab: slab, lkey: lkey, idBase: idBase, size: size,
-		batch: make([]qp.RecvWR, 0, depth), sges: make([][2]qp.SGE, depth),
+	r := &recvRing{
+		bufs: make([][]byte, depth), sges: make([][2]qp.SGE, depth), slab: slab, idBase: idBase, size: size, batch: make([]qp.RecvWR, 0, depth),
 	}
+	for i := range r.sges {
+		r.sges[i][0] = qp.SGE{Addr: mr.Addr(r.header(i)), Length: wire.HeaderLen, LKey: lkey}
+	}
+	return r
 }
 
 // header is the place of entry i's header.
@@ -49,7 +51,10 @@ func (r *recvRing) complete(id uint32) (entry int, ok bool) {
 	if r.outstanding() == 0 || id != uint32(r.taken) {
 		return 0, false
 	}
-	entry = int(r.taken % uint64(len(r.bufs)))
+	entry = r.next
+	if r.next++; r.next == len(r.bufs) {
+		r.next = 0
+	}
 	r.taken++
 	return entry, true
 }
@@ -57,14 +62,16 @@ func (r *recvRing) complete(id uint32) (entry int, ok bool) {
 // prepare builds up to n receives, and stops early when memory runs out.
 func (r *recvRing) prepare(n int, mem Memory) []qp.RecvWR {
 	r.batch = r.batch[:0]
-	for k := range n {
-		seq := r.posted + uint64(k)
-		i := int(seq % uint64(len(r.bufs)))
+	i := int(r.posted % uint64(len(r.bufs)))
+	for range n {
 		if r.bufs[i] == nil && !r.refill(i, mem) {
 			break
 		}
-		r.sges[i] = [2]qp.SGE{{Addr: mr.Addr(r.header(i)), Length: wire.HeaderLen, LKey: r.lkey}, r.keys[i]}
-		r.batch = append(r.batch, qp.RecvWR{ID: r.idBase | uint64(uint32(seq)), SGEs: r.sges[i][:]})
+		id := uint32(r.posted) + uint32(len(r.batch))
+		r.batch = append(r.batch, qp.RecvWR{ID: r.idBase | uint64(id), SGEs: r.sges[i][:]})
+		if i++; i == len(r.bufs) {
+			i = 0
+		}
 	}
 	return r.batch
 }
@@ -79,7 +86,7 @@ func (r *recvRing) refill(i int, mem Memory) bool {
 		mem.Free(b)
 		return false
 	}
-	r.bufs[i], r.keys[i] = b, qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: reg.LKey}
+	r.bufs[i], r.sges[i][1] = b, qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: reg.LKey}
 	return true
 }
 

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"math/bits"
 )
 
@@ -40,12 +41,18 @@ const (
 // its share.
 type scheduler struct {
 	wheels [kinds]wheel
+	filled uint8  // kinds whose wheel is not empty
 	finals line   // waiting writers whose final fragment waits for a credit
 	asks   line   // sockets whose next message is large, to be asked for
 	asked  bool   // the last visit was to one of these
 	round  uint64 // the furthest that anybody was served in
 	shift  uint8  // log2 of the share of a round
 	last   kind   // whose turn it was
+
+	// solo is the socket that nobody else waits beside, with work of the last kind, or
+	// nil. It is at its wheel's round, and what it is served moves its share alone:
+	// endSolo lets wheel and round follow.
+	solo *Socket
 }
 
 const (
@@ -165,11 +172,22 @@ func (c *scheduler) busy() int {
 	return n
 }
 
+// endSolo goes before anything that moves a socket or looks at rounds.
+func (c *scheduler) endSolo() {
+	if s := c.solo; s != nil {
+		c.solo = nil
+		w := &c.wheels[c.last]
+		w.skew = s.share>>c.shift - w.pos
+		c.round = max(c.round, w.pos+w.skew)
+	}
+}
+
 // add has a socket visited, unless it waits for that already.
 func (c *scheduler) add(k kind, s *Socket) {
 	if s.at[k] != 0 {
 		return
 	}
+	c.endSolo()
 	s.share = max(s.share, c.round<<c.shift)
 	c.settle(&c.wheels[k])
 	c.place(k, s)
@@ -178,12 +196,15 @@ func (c *scheduler) add(k kind, s *Socket) {
 // begin has a socket visited for the next message in its queue, which there is,
 // unless it waits for that already.
 func (c *scheduler) begin(s *Socket) {
-	if s.at[starts] == 0 && s.queue.head.large {
+	switch {
+	case s.at[starts] != 0:
+	case s.queue.head.large:
+		c.endSolo()
 		c.asks.push(starts, s)
 		s.at[starts] = asksSlot
-		return
+	default:
+		c.add(starts, s)
 	}
-	c.add(starts, s)
 }
 
 // place puts a socket at its round in a wheel that is settled.
@@ -194,14 +215,18 @@ func (c *scheduler) place(k kind, s *Socket) {
 	w.slots[slot].push(k, s)
 	w.due[slot/64] |= 1 << (slot % 64)
 	w.n++
+	c.filled |= 1 << k
 	s.at[k] = uint8(slot) + 1
 }
 
 // remove takes a socket out, if it waits.
 func (c *scheduler) remove(k kind, s *Socket) {
-	switch at := s.at[k]; at {
-	case 0:
+	at := s.at[k]
+	if at == 0 {
 		return
+	}
+	c.endSolo()
+	switch at {
 	case finalsSlot:
 		c.finals.remove(k, s)
 	case asksSlot:
@@ -211,7 +236,9 @@ func (c *scheduler) remove(k kind, s *Socket) {
 		if w.slots[slot].remove(k, s); w.slots[slot].head == nil {
 			w.due[slot/64] &^= 1 << (slot % 64)
 		}
-		w.n--
+		if w.n--; w.n == 0 {
+			c.filled &^= 1 << k
+		}
 	}
 	s.at[k] = 0
 }
@@ -232,29 +259,28 @@ func (c *scheduler) resume(s *Socket) {
 
 // next gives the socket to visit, of the kinds of work that may go on, nil if there
 // is none. If several are due in one round, kinds take turns.
-func (c *scheduler) next(may uint8) (k kind, s *Socket) {
+func (c *scheduler) next(may uint8) (kind, *Socket) {
+	if c.solo != nil && may>>(c.last&7)&1 != 0 {
+		return c.last, c.solo
+	}
+	return c.choose(may)
+}
+
+func (c *scheduler) choose(may uint8) (k kind, s *Socket) {
 	if may&startable != 0 && c.asks.n > 0 && !c.asked {
 		c.asked = true
 		return starts, c.asks.head
 	}
 	for {
-		found := false
+		filled := may & c.filled
+		if filled == 0 {
+			if may&startable != 0 {
+				s = c.asks.head
+			}
+			return starts, s
+		}
 		var round uint64
-		for i := range kinds {
-			j := (c.last + 1 + i) % kinds
-			if may&(1<<j) == 0 || c.wheels[j].n == 0 {
-				continue
-			}
-			if r := c.settle(&c.wheels[j]); !found || r < round {
-				found, k, round = true, j, r
-			}
-		}
-		if !found && may&startable != 0 {
-			return starts, c.asks.head // nobody else
-		}
-		if !found {
-			return 0, nil
-		}
+		k, round = c.earliest(filled)
 		w := &c.wheels[k]
 		w.pos = round - w.skew
 		c.round = max(c.round, round)
@@ -268,17 +294,56 @@ func (c *scheduler) next(may uint8) (k kind, s *Socket) {
 	}
 }
 
+// earliest is the kind with the socket that is due first, and the round in which it
+// is. There are some of each of these kinds.
+func (c *scheduler) earliest(filled uint8) (k kind, round uint64) {
+	if filled&(filled-1) == 0 {
+		k = kind(bits.TrailingZeros8(filled))
+		return k, c.settle(&c.wheels[k])
+	}
+	round = math.MaxUint64
+	for i := range kinds {
+		j := c.last + 1 + i
+		if j >= kinds {
+			j -= kinds
+		}
+		if filled&(1<<j) == 0 {
+			continue
+		}
+		if r := c.settle(&c.wheels[j]); r < round {
+			k, round = j, r
+		}
+	}
+	return k, round
+}
+
 // spend counts n bytes that the visited socket has sent, or asked for, and ends the
 // visit. more says whether it has more work of this kind.
 func (c *scheduler) spend(k kind, s *Socket, n int, more bool) {
-	w := &c.wheels[k]
 	cost := uint64(n) << weightBits
 	if s.weight > 1 {
 		cost /= uint64(s.weight)
 	}
-	s.share = max(s.share, (w.pos+w.skew)<<c.shift) + cost
-	c.remove(k, s)
-	if more {
+	if more && c.solo == s {
+		s.share += cost
+		return
+	}
+	c.endSolo()
+	w := &c.wheels[k]
+	round := w.pos + w.skew
+	s.share = max(s.share, round<<c.shift) + cost
+	switch {
+	case !more:
+		c.remove(k, s)
+	case w.n == 1 && c.filled == 1<<k && c.asks.n == 0:
+		c.solo = s
+	case s.share>>c.shift <= round: // once more in this round, after the others
+		if l := &w.slots[w.pos%wheelSlots]; l.head != l.tail {
+			l.remove(k, s)
+			l.push(k, s)
+		}
+	default:
+		c.remove(k, s)
 		c.place(k, s)
 	}
 }
