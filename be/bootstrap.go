@@ -120,7 +120,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 	if err := p.ToInit(b.q); err != nil {
 		return b.fail(err)
 	}
-	c := &conn{n: n, w: b.worker(), line: b.attempt.line, peer: b.their.Incarnation, number: b.number, addr: b.addr, limit: a.message, eager: a.eager, born: time.Now()}
+	c := &conn{n: n, w: b.worker(), line: b.attempt.line, peer: b.their.Incarnation, number: b.number, addr: b.addr, limit: a.message, half: uint32(max(n.cfg.Backlog/2, 1)), eager: a.eager, born: time.Now()}
 	if dialer {
 		c.dialed = b.addr
 	}

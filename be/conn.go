@@ -28,6 +28,7 @@ type conn struct {
 	addr   string // of the peer, for errors
 	limit  int    // bytes a message
 	eager  int    // bytes of a message that is sent whole, at most
+	half   uint32 // of the backlog: when that many messages were taken, the peer is told
 
 	dialed string    // the address that we dialed; empty: the peer did
 	born   time.Time // when the engine came up

@@ -42,7 +42,7 @@ func (s *Socket) PostGather(head []byte, parts [][]byte, done func(error)) error
 		return ErrNotRegistered
 	}
 	g.user = done
-	if !s.conn.w.submit(&command{kind: cmdGather, sock: s, list: g.list, done: g.done}) {
+	if !s.conn.w.submit(&command{kind: cmdGather, conn: s.conn, sock: s.core, list: g.list, done: g.done}) {
 		g.recycle()
 		return ErrClosed
 	}

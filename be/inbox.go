@@ -15,8 +15,9 @@ type inbox struct {
 }
 
 // firstInbox is how many messages the first ring of an inbox takes, a power of two
-// and at least 2: in a ring of one cell, full would look like free.
-const firstInbox = 4
+// and at least 2: in a ring of one cell, full would look like free. With two, a ring
+// is two cache lines.
+const firstInbox = 2
 
 // push is the worker's. It reports false when there are backlog messages and more.
 func (in *inbox) push(m message, backlog int) bool {
@@ -71,15 +72,17 @@ func (in *inbox) empty() bool {
 	return true
 }
 
-// inboxRing is a bounded ring with one producer and many consumers.
+// inboxRing is a bounded ring with one producer and many consumers. The cells of the
+// first ring are part of it, and keep the two sides' counts apart in all.
 type inboxRing struct {
 	cells []inboxCell
-	mask  uint64
 	tail  uint64                    // the worker's
 	next  atomic.Pointer[inboxRing] // set when nothing more is added to this one
-	_     [40]byte
+	first [firstInbox]inboxCell
 	head  atomic.Uint64
 }
+
+func (r *inboxRing) cell(pos uint64) *inboxCell { return &r.cells[pos&uint64(len(r.cells)-1)] }
 
 type inboxCell struct {
 	seq atomic.Uint64 // position: free for it; position+1: holds its message
@@ -94,7 +97,10 @@ type message struct {
 
 // newInboxRing makes a ring for size messages, a power of two.
 func newInboxRing(size int) *inboxRing {
-	r := &inboxRing{cells: make([]inboxCell, size), mask: uint64(size - 1)}
+	r := new(inboxRing)
+	if r.cells = r.first[:]; size > firstInbox {
+		r.cells = make([]inboxCell, size)
+	}
 	for i := range r.cells {
 		r.cells[i].seq.Store(uint64(i))
 	}
@@ -105,9 +111,9 @@ func newInboxRing(size int) *inboxRing {
 // message and not emptied its cell yet, while others took all that came after it:
 // push waits for that consumer, which is between two stores.
 func (r *inboxRing) push(m message) bool {
-	c := &r.cells[r.tail&r.mask]
+	c := r.cell(r.tail)
 	for c.seq.Load() != r.tail {
-		if r.head.Load()+r.mask+1 <= r.tail {
+		if r.head.Load()+uint64(len(r.cells)) <= r.tail {
 			return false
 		}
 		runtime.Gosched()
@@ -121,13 +127,13 @@ func (r *inboxRing) push(m message) bool {
 func (r *inboxRing) pop() (m message, ok bool) {
 	for {
 		pos := r.head.Load()
-		c := &r.cells[pos&r.mask]
+		c := r.cell(pos)
 		switch seq := c.seq.Load(); {
 		case seq == pos+1:
 			if r.head.CompareAndSwap(pos, pos+1) {
 				m = c.msg
 				c.msg = message{}
-				c.seq.Store(pos + r.mask + 1)
+				c.seq.Store(pos + uint64(len(r.cells)))
 				return m, true
 			}
 		case int64(seq-pos) <= 0:
@@ -138,5 +144,5 @@ func (r *inboxRing) pop() (m message, ok bool) {
 
 func (r *inboxRing) empty() bool {
 	pos := r.head.Load()
-	return r.cells[pos&r.mask].seq.Load() != pos+1
+	return r.cell(pos).seq.Load() != pos+1
 }

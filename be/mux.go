@@ -22,27 +22,32 @@ var ErrInMux = errors.New("socket is in a mux already")
 //
 // A socket costs its place in the queue; one without messages costs no time.
 type Mux struct {
-	handle  func(*Socket, []byte, error)
-	ready   chan *Socket // each once at most, so it is never full
-	sockets atomic.Int64
+	handle   func(*Socket, []byte, error)
+	limit    int
+	sockets  atomic.Int64
+	ready    readyQueue   // each socket once at most
+	sleepers atomic.Int32 // goroutines that wait for bell
+	bell     chan struct{}
 }
 
-// NewMux makes a Mux for at most that many sockets at a time, of any nodes (8 bytes
-// each). handle is called with each message, on a goroutine that called Serve. The
+// NewMux makes a Mux for at most that many sockets at a time, of any nodes (16 to 32
+// bytes each). handle is called with each message, on a goroutine that called Serve. The
 // buffer is handle's: it may be sent, kept, passed on, and is given back with
 // s.Node().Free. The last call for a socket has no buffer and the error that ended it;
 // the socket then leaves the Mux.
 func NewMux(sockets int, handle func(s *Socket, b []byte, err error)) *Mux {
-	return &Mux{handle: handle, ready: make(chan *Socket, max(sockets, 1))}
+	m := &Mux{handle: handle, limit: max(sockets, 1), bell: make(chan struct{}, 1)}
+	m.ready.init(m.limit)
+	return m
 }
 
 // Add brings a socket's messages to the Mux, those too that came before. Nobody may
 // call Recv or OnMessage on it. Errors: ErrInMux, or a *ConfigError when the Mux has
 // as many sockets as it was made for. Any goroutine may call it, the handler too.
 func (m *Mux) Add(s *Socket) error {
-	if n := m.sockets.Add(1); n > int64(cap(m.ready)) {
+	if n := m.sockets.Add(1); n > int64(m.limit) {
 		m.sockets.Add(-1)
-		return &ConfigError{"sockets of a Mux", n, fmt.Sprintf("at most %d, which NewMux was told", cap(m.ready))}
+		return &ConfigError{"sockets of a Mux", n, fmt.Sprintf("at most %d, which NewMux was told", m.limit)}
 	}
 	if !s.mux.CompareAndSwap(nil, m) {
 		m.sockets.Add(-1)
@@ -57,12 +62,37 @@ func (m *Mux) Add(s *Socket) error {
 // Serve handles messages until ctx ends, and returns its error. Any number of
 // goroutines may call it; when none does, messages wait.
 func (m *Mux) Serve(ctx context.Context) error {
+	done := ctx.Done()
 	for {
 		select {
-		case s := <-m.ready:
-			m.serve(s)
-		case <-ctx.Done():
+		case <-done:
+			m.ring() // somebody else's turn, if the bell was for us
 			return ctx.Err()
+		default:
+		}
+		if s := m.ready.pop(); s != nil {
+			m.ring()
+			m.serve(s)
+			continue
+		}
+		m.sleepers.Add(1)
+		if m.ready.empty() {
+			select {
+			case <-m.bell:
+			case <-done:
+			}
+		}
+		m.sleepers.Add(-1)
+	}
+}
+
+// ring wakes a goroutine of Serve, if one sleeps and there is work for it. One bell
+// may stand for many sockets: who takes one of them rings for the next.
+func (m *Mux) ring() {
+	if m.sleepers.Load() > 0 && !m.ready.empty() {
+		select {
+		case m.bell <- struct{}{}:
+		default:
 		}
 	}
 }
@@ -70,7 +100,8 @@ func (m *Mux) Serve(ctx context.Context) error {
 // wake has a socket served, unless it waits for that already or is being served.
 func (m *Mux) wake(s *Socket) {
 	if !s.turn.Load() && s.turn.CompareAndSwap(false, true) {
-		m.ready <- s
+		m.ready.push(s)
+		m.ring()
 	}
 }
 
@@ -85,7 +116,7 @@ func (m *Mux) serve(s *Socket) {
 		return
 	}
 	if s.pending() {
-		m.ready <- s
+		m.ready.push(s) // for ourselves, if nobody else comes
 		return
 	}
 	s.turn.Store(false)

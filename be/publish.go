@@ -155,7 +155,7 @@ func (s *Socket) PostPut(t Token, b []byte, done func(error)) error {
 	if err := k.Parse(t[:]); err != nil {
 		return err
 	}
-	if !s.conn.w.submit(&command{kind: cmdPut, sock: s, buf: b, lkey: lkey, token: k, done: done}) {
+	if !s.conn.w.submit(&command{kind: cmdPut, conn: s.conn, sock: s.core, buf: b, lkey: lkey, token: k, done: done}) {
 		return ErrClosed
 	}
 	return nil

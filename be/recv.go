@@ -47,9 +47,10 @@ func (s *Socket) pop() ([]byte, bool) {
 		s.ring()
 	}
 	s.core.Release(m.reserved)
-	half := uint64(max(s.conn.n.cfg.Backlog/2, 1))
+	half := s.conn.half
 	if s.popped.Add(1)%half == 0 {
-		s.conn.w.submit(&command{kind: cmdTaken, sock: s, tag: half})
+		s.popped.Add(-half)
+		s.conn.w.submit(&command{kind: cmdTaken, conn: s.conn, sock: s.core, tag: uint64(half)})
 	}
 	return m.b, true
 }

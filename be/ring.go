@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/be/internal/wire"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
@@ -24,7 +25,8 @@ const (
 // command is what an application goroutine wants of a worker.
 type command struct {
 	kind  commandKind
-	sock  *Socket
+	conn  *conn
+	sock  *core.Socket // named here, so that the worker need not look at ours
 	buf   []byte
 	lkey  mr.LKey
 	tag   uint64 // cmdTaken: how many

@@ -14,23 +14,23 @@ import (
 // the order of sending (see SocketOptions for one without that order). Its methods may
 // be called from any goroutine.
 type Socket struct {
+	// The first 64 bytes are all that a small message touches.
 	conn    *conn
-	core    *core.Socket // set once, before opened is closed
-	service string
+	core    *core.Socket        // set once, before opened is closed
+	fn      func([]byte, error) // the worker's
+	mux     atomic.Pointer[Mux] // that takes the messages, or nil
+	box     inbox
+	ended   atomic.Bool
+	turn    atomic.Bool // it waits for the mux's goroutines, or one serves it
+	waiters atomic.Int32
+	popped  atomic.Uint32 // messages taken by Recv that the worker was not told of
+
+	tags    atomic.Uint64
+	notify  chan struct{} // one token: there may be a message
 	opened  chan struct{} // the dial ended, or nothing to wait for
 	closed  chan struct{} // err is set
 	err     error
-	ended   atomic.Bool
-	tags    atomic.Uint64
-
-	box     inbox
-	mux     atomic.Pointer[Mux] // that takes the messages, or nil
-	turn    atomic.Bool         // it waits for the mux's goroutines, or one serves it
-	waiters atomic.Int32
-	notify  chan struct{} // one token: there may be a message
-	popped  atomic.Uint64 // messages taken by Recv
-
-	fn func([]byte, error) // the worker's
+	service string
 }
 
 func newSocket(c *conn, service string) *Socket {
@@ -133,7 +133,7 @@ func (s *Socket) Send(ctx context.Context, b []byte) error {
 	if ctx.Done() != nil {
 		tag = s.tags.Add(1)
 	}
-	if !s.conn.w.submit(&command{kind: cmdSend, sock: s, buf: b, lkey: lkey, tag: tag, done: w.done}) {
+	if !s.conn.w.submit(&command{kind: cmdSend, conn: s.conn, sock: s.core, buf: b, lkey: lkey, tag: tag, done: w.done}) {
 		s.conn.n.Free(b)
 		waiters.Put(w)
 		return ErrClosed
@@ -142,7 +142,7 @@ func (s *Socket) Send(ctx context.Context, b []byte) error {
 	case err = <-w.ch:
 	case <-ctx.Done():
 		if w.state.CompareAndSwap(waiting, given) {
-			s.conn.w.submit(&command{kind: cmdCancel, sock: s, tag: tag})
+			s.conn.w.submit(&command{kind: cmdCancel, conn: s.conn, sock: s.core, tag: tag})
 			return ctx.Err() // the waiter goes back when done is called
 		}
 		err = <-w.ch
@@ -208,7 +208,7 @@ func (s *Socket) Post(b []byte, done func(error)) error {
 	if err != nil {
 		return err
 	}
-	if !s.conn.w.submit(&command{kind: cmdSend, sock: s, buf: b, lkey: lkey, done: done}) {
+	if !s.conn.w.submit(&command{kind: cmdSend, conn: s.conn, sock: s.core, buf: b, lkey: lkey, done: done}) {
 		return ErrClosed
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	pollBatch    = 64  // completions a poll
-	commandBatch = 256 // commands before completions are looked at again
+	pollBatch    = 64 // completions a poll
+	commandBatch = 64 // commands before completions are looked at again
 	// idleRounds is how often a worker with nothing to do lets others run and
 	// looks again, at least, before it arms the queue and blocks. Blocking and being woken
 	// costs some microseconds, a round well under one.
@@ -55,6 +55,8 @@ type worker struct {
 	quit     bool // nothing is left to drive
 	deviceUp bool
 	wcs      [pollBatch]cq.Completion
+	seen     [pollBatch]*core.Socket // by lookAhead
+	sum      uint32                  // of what it read
 	ended    core.Stats
 }
 
@@ -126,6 +128,7 @@ func (w *worker) run() {
 	idle, idleSince := 0, time.Duration(0)
 	for {
 		w.now = time.Since(w.n.start)
+		w.lookAtCommands()
 		busy := w.ring.run(commandBatch, w.execute) > 0
 		if w.quit {
 			break
@@ -170,6 +173,7 @@ func (w *worker) poll() bool {
 		return false
 	}
 	n, err := w.cq.Poll(w.wcs[:])
+	w.lookAhead(n)
 	for i := range n {
 		c := &w.wcs[i]
 		index := int(c.ID &^ idRecv >> idIndexShift)
@@ -296,20 +300,20 @@ func (w *worker) execute(c *command) {
 	s := c.sock
 	switch c.kind {
 	case cmdSend:
-		s.core.Engine().Send(s.core, c.buf, c.lkey, c.tag, c.done)
-		w.touch(s.conn)
+		c.conn.e.Send(s, c.buf, c.lkey, c.tag, c.done)
+		w.touch(c.conn)
 	case cmdGather:
-		s.core.Engine().Gather(s.core, c.list, c.done)
-		w.touch(s.conn)
+		c.conn.e.Gather(s, c.list, c.done)
+		w.touch(c.conn)
 	case cmdPut:
-		s.core.Engine().Put(s.core, c.token, c.buf, c.lkey, 0, c.done)
-		w.touch(s.conn)
+		c.conn.e.Put(s, c.token, c.buf, c.lkey, 0, c.done)
+		w.touch(c.conn)
 	case cmdCancel:
-		s.core.Engine().Cancel(s.core, c.tag)
-		w.touch(s.conn)
+		c.conn.e.Cancel(s, c.tag)
+		w.touch(c.conn)
 	case cmdTaken:
-		s.core.Engine().Taken(s.core, int(c.tag))
-		w.touch(s.conn)
+		c.conn.e.Taken(s, int(c.tag))
+		w.touch(c.conn)
 	case cmdCall:
 		c.call()
 	}

@@ -45,6 +45,15 @@ func (e *Engine) completeRecv(now time.Duration, c *cq.Completion) {
 	}
 }
 
+// Receiver looks for the socket that a completed receive is for, before the
+// completion is taken: a hint, nil if there is none. It reads and changes nothing.
+func (e *Engine) Receiver(c *cq.Completion) *Socket {
+	if e.state != engineUp {
+		return nil
+	}
+	return e.socket(wire.SocketOf(e.recv.header(int(uint32(c.ID) % uint32(len(e.recv.bufs))))))
+}
+
 // replenish posts replacements for consumed receives, and grants them.
 func (e *Engine) replenish(now time.Duration) {
 	if e.deficit < e.cfg.RecvDepth/2 || e.state != engineUp {
@@ -123,14 +132,14 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 }
 
 // announced checks the sequence of a new message.
-func (s *Socket) announced(h *wire.Header) error {
+func (e *Engine) announced(s *Socket, h *wire.Header) error {
 	if s.state == sockOpening {
 		return protocolError(h.Type, "socket", uint64(h.Socket), "a socket that was accepted")
 	}
 	if h.Sequence != s.received {
 		return protocolError(h.Type, "sequence", uint64(h.Sequence), "one more than the last")
 	}
-	if s.received-s.taken >= uint32(s.e.cfg.Backlog) {
+	if s.received-s.taken >= uint32(e.cfg.Backlog) {
 		return protocolError(h.Type, "sequence", uint64(h.Sequence), "at most the backlog of the hello ahead of what was taken")
 	}
 	s.received++
@@ -141,7 +150,7 @@ func (s *Socket) announced(h *wire.Header) error {
 func (s *Socket) deaf() bool { return s.told }
 
 func (e *Engine) onData(s *Socket, h *wire.Header, entry, n int) error {
-	if err := s.announced(h); err != nil {
+	if err := e.announced(s, h); err != nil {
 		return err
 	}
 	if s.deaf() {
@@ -167,7 +176,7 @@ func (e *Engine) appendIncoming(s *Socket, seq uint32, n int) *incoming {
 }
 
 func (e *Engine) onRTS(now time.Duration, s *Socket, h *wire.Header, o *wire.Offer) error {
-	if err := s.announced(h); err != nil {
+	if err := e.announced(s, h); err != nil {
 		return err
 	}
 	if o.Length > e.cfg.MaxMessage {

@@ -202,8 +202,8 @@ func TestSchedulerAgreesWithItself(t *testing.T) {
 func TestSocketIsCompact(t *testing.T) {
 	var s Socket
 	for name, at := range map[string][2]uintptr{
-		"links": {unsafe.Offsetof(s.links) + unsafe.Sizeof(s.links[0]), 64}, "User": {unsafe.Offsetof(s.User) + unsafe.Sizeof(s.User), 128},
-		"writing": {unsafe.Offsetof(s.writing) + unsafe.Sizeof(s.writing), 192}, "all": {unsafe.Sizeof(s), 320},
+		"start": {unsafe.Offsetof(s.start) + unsafe.Sizeof(s.start), 64}, "inTail": {unsafe.Offsetof(s.inTail) + unsafe.Sizeof(s.inTail), 128},
+		"all": {unsafe.Sizeof(s), 320},
 	} {
 		if at[0] > at[1] {
 			t.Errorf("%s ends at byte %d, want at most %d", name, at[0], at[1])

@@ -92,10 +92,17 @@ type line struct {
 // link is a socket's place in a line.
 type link struct{ prev, next *Socket }
 
+func (s *Socket) link(k kind) *link {
+	if k == starts {
+		return &s.start
+	}
+	return &s.fragments[k-writes]
+}
+
 func (l *line) push(k kind, s *Socket) {
-	s.links[k] = link{prev: l.tail}
+	*s.link(k) = link{prev: l.tail}
 	if l.tail != nil {
-		l.tail.links[k].next = s
+		l.tail.link(k).next = s
 	} else {
 		l.head = s
 	}
@@ -104,14 +111,14 @@ func (l *line) push(k kind, s *Socket) {
 }
 
 func (l *line) remove(k kind, s *Socket) {
-	p := &s.links[k]
+	p := s.link(k)
 	if p.prev != nil {
-		p.prev.links[k].next = p.next
+		p.prev.link(k).next = p.next
 	} else {
 		l.head = p.next
 	}
 	if p.next != nil {
-		p.next.links[k].prev = p.prev
+		p.next.link(k).prev = p.prev
 	} else {
 		l.tail = p.prev
 	}

@@ -111,3 +111,7 @@ func (h *Header) Parse(b []byte, bodyBytes int) error {
 	}
 	return nil
 }
+
+// SocketOf reads only the socket's number of a header in b, unchecked. b is at least
+// HeaderLen bytes.
+func SocketOf(b []byte) uint32 { return binary.LittleEndian.Uint32(b[8:]) }

@@ -1,0 +1,61 @@
+package be
+
+// With ten thousand sockets, what a message touches of its socket is in no cache near
+// the worker, and each line that is missing is waited for. So the worker looks at a
+// batch before it works on it: reads that do not depend on one another are waited for
+// all at once. What is read changes nothing.
+
+// worthLooking is the smallest batch for which it pays.
+const worthLooking = 2
+
+// lookAhead touches the sockets of n completions.
+func (w *worker) lookAhead(n int) {
+	if n < worthLooking {
+		return
+	}
+	k, sum := 0, uint32(0)
+	for i := range n {
+		c := &w.wcs[i]
+		if index := int(c.ID &^ idRecv >> idIndexShift); c.ID&idRecv != 0 && index < len(w.conns) && w.conns[index] != nil {
+			if s := w.conns[index].e.Receiver(c); s != nil {
+				w.seen[k] = s
+				k++
+			}
+		}
+	}
+	for _, s := range w.seen[:k] {
+		sum += s.TouchRecv()
+	}
+	for _, s := range w.seen[:k] {
+		if s, ok := s.User.(*Socket); ok {
+			sum += uint32(s.waiters.Load())
+		}
+	}
+	for _, s := range w.seen[:k] {
+		if s, ok := s.User.(*Socket); ok && s.box.newest != nil {
+			sum += uint32(s.box.newest.head.Load()) + uint32(s.box.newest.tail)
+		}
+	}
+	w.sum = sum
+}
+
+// lookAtCommands touches the sockets of the commands that are next in the ring.
+func (w *worker) lookAtCommands() {
+	k, sum := 0, uint32(0)
+	for r := w.ring; k < len(w.seen); k++ {
+		c := &r.cells[(r.head+uint64(k))%ringSize]
+		if c.seq.Load() != r.head+uint64(k)+1 {
+			break
+		}
+		w.seen[k] = c.cmd.sock
+	}
+	if k < worthLooking {
+		return
+	}
+	for _, s := range w.seen[:k] {
+		if s != nil {
+			sum += s.TouchSend()
+		}
+	}
+	w.sum = sum
+}

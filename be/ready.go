@@ -1,0 +1,96 @@
+package be
+
+import (
+	"runtime"
+	"sync/atomic"
+)
+
+// readyQueue is a queue of sockets, many producers and many consumers, with room for
+// all that can be in it: push never waits for a consumer to come. It is a bounded ring
+// after Vyukov, as [ring] is.
+type readyQueue struct {
+	cells []readyCell
+	_     [40]byte
+	tail  atomic.Uint64
+	_     [56]byte
+	head  atomic.Uint64
+	_     [56]byte
+}
+
+type readyCell struct {
+	seq  atomic.Uint64 // position: free for it; position+1: holds its socket
+	sock atomic.Pointer[Socket]
+}
+
+// init makes room for n sockets.
+func (q *readyQueue) init(n int) {
+	size := 2 // in a ring of one cell, full would look like free
+	for size < n {
+		size *= 2
+	}
+	q.cells = make([]readyCell, size)
+	for i := range q.cells {
+		q.cells[i].seq.Store(uint64(i))
+	}
+}
+
+func (q *readyQueue) cell(pos uint64) *readyCell { return &q.cells[pos&uint64(len(q.cells)-1)] }
+
+// push adds a socket, of at most as many as there is room for. A consumer may have
+// claimed the cell a round ago and not emptied it yet: push waits for that consumer,
+// which is between two stores.
+func (q *readyQueue) push(s *Socket) {
+	for {
+		pos := q.tail.Load()
+		c := q.cell(pos)
+		switch seq := c.seq.Load(); {
+		case seq == pos:
+			if q.tail.CompareAndSwap(pos, pos+1) {
+				c.sock.Store(s)
+				c.seq.Store(pos + 1)
+				return
+			}
+		case int64(seq-pos) < 0:
+			runtime.Gosched()
+		}
+	}
+}
+
+// pop takes the oldest socket, nil if there is none.
+func (q *readyQueue) pop() *Socket {
+	for {
+		pos := q.head.Load()
+		c := q.cell(pos)
+		switch seq := c.seq.Load(); {
+		case seq == pos+1:
+			if q.head.CompareAndSwap(pos, pos+1) {
+				s := c.sock.Load()
+				c.sock.Store(nil)
+				c.seq.Store(pos + uint64(len(q.cells)))
+				q.peek(pos + ahead)
+				return s
+			}
+		case int64(seq-pos) <= 0:
+			return nil
+		}
+	}
+}
+
+func (q *readyQueue) empty() bool {
+	pos := q.head.Load()
+	return q.cell(pos).seq.Load() != pos+1
+}
+
+// ahead is how many sockets before its turn a socket is brought into the cache: with
+// the time of a few handlers, memory has answered.
+const ahead = 3
+
+// peek touches the socket that is at a position now, if any.
+func (q *readyQueue) peek(pos uint64) {
+	if s := q.cell(pos).sock.Load(); s != nil {
+		s.ended.Load()
+		if r := s.box.oldest.Load(); r != nil {
+			r.head.Load()
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package be
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// TestReadyQueue: many producers and consumers of a full queue; what is put in comes
+// out once for each time, in the order of one producer and consumer.
+func TestReadyQueue(t *testing.T) {
+	var q readyQueue
+	socks := make([]Socket, 5)
+	q.init(len(socks))
+	for round := range 20 {
+		for i := range socks {
+			q.push(&socks[i])
+		}
+		for i := range socks {
+			if s := q.pop(); s != &socks[i] {
+				t.Fatalf("round %d: another socket in place %d", round, i)
+			}
+		}
+		if q.pop() != nil || !q.empty() {
+			t.Fatal("more than was put in")
+		}
+	}
+	const turns = 20000
+	var left atomic.Int64
+	left.Store(turns)
+	counts := make([]atomic.Int64, len(socks))
+	for i := range socks {
+		q.push(&socks[i])
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for left.Load() > 0 {
+				s := q.pop()
+				if s == nil {
+					runtime.Gosched()
+					continue
+				}
+				if s.turn.Swap(true) {
+					t.Error("a socket is in the queue twice")
+				}
+				for i := range socks {
+					if s == &socks[i] {
+						counts[i].Add(1)
+					}
+				}
+				left.Add(-1)
+				s.turn.Store(false)
+				q.push(s)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range counts {
+		if counts[i].Load() == 0 {
+			t.Errorf("socket %d never had a turn", i)
+		}
+	}
+}
