@@ -64,6 +64,7 @@ func (s *Scenario) fill() {
 		def(&w.RequestBytes, 256)
 	case trainingKind:
 		def(&w.LoadPercent, 40)
+		def(&w.ReplyBytes, 64)
 		def(&w.VictimBytes, 4000)
 		span(&w.VictimPeriod, 20*des.Microsecond)
 	}
@@ -139,11 +140,11 @@ func (s *Scenario) check() error {
 		{"engine.window_target", s.Engine.WindowTarget, des.Nanosecond, des.Second, "it is the queueing that the adaptive window aims at"},
 	} {
 		if f.v.time() < f.low || f.v.time() > f.high {
-			return errors.Errorf("%s is %v, want %v to %v: %s", f.name, f.v, f.low.Duration(), f.high.Duration(), f.remedy)
+			return errors.Errorf("%s is %v, want %v to %v: %s", f.name, f.v, Span(f.low), Span(f.high), f.remedy)
 		}
 	}
 	if n := s.Duration.time() / s.Sample.time(); n > maxSamples {
-		return errors.Errorf("sample is %v, want at least %v for that duration: a series has %d points at most", s.Sample, (s.Duration.time() / maxSamples).Duration(), maxSamples)
+		return errors.Errorf("sample is %v, want at least %v for that duration: a series has %d points at most", s.Sample, Span(s.Duration.time()/maxSamples), maxSamples)
 	}
 	w, t, e, sw := &s.Workload, &s.Topology, &s.Engine, &s.Switch
 	if err := checkLimits([]limit{
@@ -210,6 +211,7 @@ func (w *Workload) check() error {
 		add("trainers", w.Trainers, 1, maxHosts, "they push to the servers")
 		add("servers", w.Servers, 1, maxHosts, "trainers push to them")
 		add("load_percent", w.LoadPercent, 1, 200, "it is the share of the servers' links that the pushes take")
+		add("reply_bytes", w.ReplyBytes, 1, maxMessage, "it is a message's length")
 		add("victim_bytes", w.VictimBytes, 1, maxMessage, "it is a message's length")
 	case inferenceKind:
 		add("rankers", w.Rankers, 1, maxHosts, "they fetch from the servers")

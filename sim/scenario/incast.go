@@ -2,7 +2,10 @@ package scenario
 
 // workloads by their kinds.
 var workloads = map[string]func() workload{
-	incastKind: func() workload { return new(incast) },
+	incastKind:      func() workload { return new(incast) },
+	trainingKind:    func() workload { return new(training) },
+	inferenceKind:   func() workload { return new(inference) },
+	connectionsKind: func() workload { return new(connections) },
 }
 
 // incast has many hosts send to one, each with so many messages under way as the
@@ -25,33 +28,33 @@ func (w *incast) setup(b *bench) error {
 }
 
 func (w *incast) start(b *bench) error {
+	b.loop(w.lines, w.took)
+	return nil
+}
+
+func (w *incast) finish(*bench, *Run) {}
+
+// loop has the first end of every line send as long as the load lasts: a message when
+// the one before ended, with so many under way as the scenario says.
+func (b *bench) loop(lines []*line, t *tally) {
 	cfg := &b.s.Workload
-	for i, l := range w.lines {
-		sizes, rng := cfg.Size.sizer(b.random(uint64(i), 0)), b.random(uint64(i), 1)
-		under := new(marks)
+	for i, l := range lines {
+		sizes, rng, under := cfg.Size.sizer(b.random(uint64(i), 0)), b.random(uint64(i), 1), new(marks)
 		l.got[1] = func(size int) {
 			b.done(under.pop(), size)
 			b.received(size)
 		}
-		l.failed = func(error) {
-			for len(under.list) > 0 {
-				b.fail(under.pop())
-			}
-		}
+		l.failed = func(error) { b.failAll(under) }
 		var next func(error)
 		next = func(err error) {
 			if err != nil || b.now() >= b.end {
 				return
 			}
-			m := b.begin(w.took)
-			under.push(m)
+			under.push(b.begin(t))
 			b.broke(l.send(0, sizes.next(), next))
 		}
 		for range cfg.Outstanding {
 			b.n.at(b.now()+timeUpTo(&rng, cfg.Jitter), func() { next(nil) })
 		}
 	}
-	return nil
 }
-
-func (w *incast) finish(b *bench, r *Run) {}

@@ -6,7 +6,8 @@ import (
 	"github.com/byteexpress/byteexpress/sim/des"
 )
 
-// Scale makes the scenario one of so many hosts. The roles keep their shares. Of a
+// Scale makes the scenario one of so many hosts. The roles keep their shares, and the
+// times between steps or fetches theirs of what a step or fetch takes. Of a
 // leaf-spine network the uplinks keep theirs too, and so does the buffer, less its
 // headroom, and with it the marking thresholds: it shrinks with the pairs of sender
 // and receiver that share a leaf, which is what queues there grow with. So a small
@@ -64,15 +65,16 @@ func (s *Scenario) resize(hosts int) error {
 	case connectionsKind:
 		w.Clients = hosts - 1
 	case trainingKind:
+		was := w.Trainers
 		w.Servers = share(w.Servers)
 		w.Trainers = hosts - w.Servers
+		w.Jitter = Span(int64(w.Jitter) * int64(w.Trainers) / int64(was)) // as the time of a step
 	case inferenceKind:
-		all := w.Fanout == w.Servers
+		was := w.Servers
 		w.Servers = share(w.Servers)
 		w.Rankers = hosts - w.Servers
-		if w.Fanout = min(w.Fanout, w.Servers); all {
-			w.Fanout = w.Servers
-		}
+		w.Fanout = max(w.Fanout*w.Servers/was, 1)
+		w.Think = Span(int64(w.Think) * int64(w.Servers) / int64(was)) // as the time of a fetch
 	}
 	t.Hosts = hosts
 	if t.Kind == "leafspine" {

@@ -91,10 +91,11 @@ type Workload struct {
 	Lookup       Span `json:"lookup,omitempty"`        // training, inference: time of a server until its answer
 	Think        Span `json:"think,omitempty"`         // inference: mean pause of a ranker between fetches; 0: none
 
+	ReplyBytes   int  `json:"reply_bytes,omitempty"`   // training: a server's answer to a push; default 64
 	LoadPercent  int  `json:"load_percent,omitempty"`  // training: of the servers' links; default 40
 	Jitter       Span `json:"jitter,omitempty"`        // training: a trainer begins a step that much late at most
 	VictimBytes  int  `json:"victim_bytes,omitempty"`  // training: messages of pairs of trainers that have nothing to do with it; default 4000
-	VictimPeriod Span `json:"victim_period,omitempty"` // training: mean time between those of one pair; default 20us; "0s" is the default too
+	VictimPeriod Span `json:"victim_period,omitempty"` // training: mean time between those of one pair; default 20us
 
 	Clients     int `json:"clients,omitempty"`     // connections: hosts that send to one
 	Connections int `json:"connections,omitempty"` // connections: sockets in all, spread over the clients

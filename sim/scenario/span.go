@@ -20,8 +20,17 @@ var units = []struct {
 // maxSpan is more virtual time than any run has patience for, in seconds.
 const maxSpan = 3600
 
-// String writes the span as a file has it.
-func (s Span) String() string { return des.Time(s).Duration().String() }
+// String writes the span as a file has it, in the largest unit that divides it.
+func (s Span) String() string {
+	if s == 0 {
+		return "0s"
+	}
+	i := len(units) - 1
+	for i > 0 && des.Time(s)%units[i].of != 0 {
+		i--
+	}
+	return strconv.FormatInt(int64(des.Time(s)/units[i].of), 10) + units[i].name
+}
 
 // MarshalJSON writes text as "10ms".
 func (s Span) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
