@@ -44,7 +44,7 @@ type Fabric struct {
 func New(cfg Config) *Fabric {
 	cfg.setDefaults()
 	f := &Fabric{cfg: cfg, k: des.New(), attr: sim.DefaultAttr()}
-	f.maxFrame = lowerBytes + 40 + cfg.NIC.MTU.Bytes()
+	f.maxFrame = maxFrame(cfg.NIC.MTU)
 	f.kickKind = f.k.Handle(func(a, _ int32) { f.ports[a].kick() })
 	f.sentKind = f.k.Handle(func(a, _ int32) { f.ports[a].sent() })
 	f.arriveKind = f.k.Handle(func(a, b int32) { f.ports[a].arrive(b) })

@@ -1,20 +1,12 @@
 package fabric
 
-// LongestQueue is how many bytes wait in the longest data queue of a switch now.
+// LongestQueue is how many bytes wait in the longest queue of a switch now, of those
+// for data and for what switches may drop.
 func (f *Fabric) LongestQueue() (longest int) {
 	for _, s := range f.switches {
 		for _, p := range s.ports {
-			longest = max(longest, p.queue[data].bytes)
+			longest = max(longest, p.queue[data].bytes, p.queue[lossy].bytes)
 		}
 	}
 	return longest
-}
-
-// HeadroomBytes is what of the switch's buffer is kept for frames that come in after
-// a pause was sent.
-func (s *Switch) HeadroomBytes() (n int) {
-	for _, p := range s.ports {
-		n += p.headroom
-	}
-	return n
 }

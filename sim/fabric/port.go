@@ -5,7 +5,7 @@ import "github.com/byteexpress/byteexpress/sim/des"
 // PortStats counts what one port did, in its egress direction but where said.
 type PortStats struct {
 	Frames, Bytes  uint64 // sent, without preamble and gap
-	PeakQueueBytes int    // of the data class
+	PeakQueueBytes int    // of the longest queue that is not for control
 	Drops          uint64 // frames that found no room in the egress queue or the buffer
 	Lost           uint64 // on the wire
 	Marked         uint64 // ECN

@@ -43,7 +43,7 @@ func (s *Switch) forward(in *port, fr *frame) {
 	fr.in = in
 	q := &out.queue[fr.class]
 	q.push(fr)
-	if fr.class == data {
+	if fr.class != control {
 		out.stats.PeakQueueBytes = max(out.stats.PeakQueueBytes, q.bytes)
 	}
 	s.peak = max(s.peak, s.used+s.over)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim/des"
 )
 
@@ -105,6 +106,27 @@ const hostShift = 3
 // pause.
 const reactionBytes = 4096
 
+// headroom is what may come in between the decision to pause and its effect, over a
+// link on which a bit takes that long there and back.
+func headroom(both, psByte des.Time, maxFrame int) int {
+	n := int(both/psByte) + 2*(maxFrame+gapBytes) + reactionBytes
+	return n * 5 / 4 // in whole cells, for frames from a KiB on
+}
+
+// HeadroomBytes is what a switch keeps of its buffer for each port to a link, whose
+// other end is a host or a switch.
+func (c Config) HeadroomBytes(l Link, toHost bool) int {
+	c.setDefaults()
+	both := 2 * l.Delay
+	if toHost {
+		both += c.NIC.RxLatency
+	}
+	return headroom(both, des.Time(8000/l.Gbps), maxFrame(c.NIC.MTU))
+}
+
+// maxFrame is the longest frame at a path MTU, in bytes.
+func maxFrame(m qp.MTU) int { return lowerBytes + 40 + m.Bytes() }
+
 // Build finds the ways and shares out the buffers. It is called once, after all
 // links were made. Errors name a value of the configuration that cannot be, a host
 // without a link, or a buffer that its headroom does not leave anything of.
@@ -127,8 +149,7 @@ func (f *Fabric) Build() error {
 			p.ecn[data], p.ecn[lossy] = f.cfg.Switch.ECN.at(p.cfg.Gbps), f.cfg.Switch.LossyECN.at(p.cfg.Gbps)
 			p.shift = max(hostShift-bits.Len64(uint64(slowest/p.psByte))+1, 0)
 			if f.cfg.Switch.PFC {
-				p.headroom = int((p.delay+p.peer.delay)/p.psByte) + 2*(f.maxFrame+gapBytes) + reactionBytes
-				p.headroom = p.headroom * 5 / 4 // in whole cells, for frames from a KiB on
+				p.headroom = headroom(p.delay+p.peer.delay, p.psByte, f.maxFrame)
 				s.pool -= p.headroom
 			}
 		}

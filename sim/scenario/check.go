@@ -43,6 +43,10 @@ func (s *Scenario) fill() {
 	def(&s.NIC.MTU, 4096)
 	def(&s.NIC.Quantum, 1)
 	s.NIC.DCQCN = cmp.Or(s.NIC.DCQCN, "paper15")
+	s.NIC.Cache = cmp.Or(s.NIC.Cache, "none")
+	def(&s.Switch.ECNGbps, t.Gbps)
+	def(&s.TCP.MSS, 1460)
+	def(&s.TCP.Cores, 16)
 	e := &s.Engine
 	def(&e.FragmentBytes, 8<<10)
 	def(&e.EagerBytes, 512)
@@ -147,6 +151,9 @@ func (s *Scenario) check() error {
 		return errors.Errorf("sample is %v, want at least %v for that duration: a series has %d points at most", s.Sample, Span(s.Duration.time()/maxSamples), maxSamples)
 	}
 	w, t, e, sw := &s.Workload, &s.Topology, &s.Engine, &s.Switch
+	if err := w.check(); err != nil {
+		return err
+	}
 	if err := checkLimits([]limit{
 		{"topology.hosts", t.Hosts, 2, maxHosts, "leave it out: it is what the workload needs"},
 		{"topology.per_leaf", t.PerLeaf, 1, 1024, "it is how many hosts a leaf switch has"},
@@ -156,6 +163,9 @@ func (s *Scenario) check() error {
 		{"switch.buffer_bytes", sw.BufferBytes, 1, 1 << 40, "chips have 16 to 64 MiB"},
 		{"switch.egress_bytes", sw.EgressBytes, 0, 1 << 40, "0 is no bound of one queue"},
 		{"switch.ecn_kmin_bytes", sw.KminBytes, 0, sw.KmaxBytes, "give ecn_kmax_bytes too, and not less"},
+		{"switch.ecn_gbps", sw.ECNGbps, 1, 8000, "it is the rate that the thresholds are for"},
+		{"tcp.mss_bytes", s.TCP.MSS, 100, 8942, "it is a segment's payload: 1460 fits a frame of 1500 bytes"},
+		{"tcp.cores", s.TCP.Cores, 1, 1024, "it is a number of processor cores"},
 		{"nic.quantum", s.NIC.Quantum, 1, 1024, "it is a number of packets"},
 		{"engine.fragment_bytes", e.FragmentBytes, 256, 16 << 20, "it is what one WRITE or READ carries"},
 		{"engine.eager_bytes", e.EagerBytes, 256, 1 << 20, "messages up to here are one SEND"},
@@ -177,6 +187,9 @@ func (s *Scenario) check() error {
 	if _, ok := dcqcnProfiles[s.NIC.DCQCN]; !ok {
 		return oneOf("nic.dcqcn", s.NIC.DCQCN, "paper15", "off")
 	}
+	if caches[s.NIC.Cache] == nil {
+		return oneOf("nic.cache", s.NIC.Cache, "none", "cx5", "cx6")
+	}
 	if !slices.Contains(topologies, t.Kind) {
 		return oneOf("topology.kind", t.Kind, topologies...)
 	}
@@ -186,7 +199,7 @@ func (s *Scenario) check() error {
 	if t.Kind == "pair" && t.Hosts != 2 {
 		return errors.Errorf("topology.hosts is %d, want 2 for a pair: take kind \"single\" for more", t.Hosts)
 	}
-	for _, err := range []error{w.check(), s.checkSweep(), s.checkFaults(), s.checkVariants()} {
+	for _, err := range []error{s.checkSteps(), s.checkSweep(), s.checkFaults(), s.checkVariants()} {
 		if err != nil {
 			return err
 		}
@@ -241,6 +254,20 @@ func (w *Workload) check() error {
 	}
 	// Above 14.9 times the mean no lognormal distribution has its 99th percentile.
 	return checkLimits([]limit{{"workload.size.p99", z.P99, z.Mean, min(14*z.Mean, math.MaxInt32), "it is the 99th percentile: from the mean to 14 times that"}})
+}
+
+// maxSteps bounds the steps of a training.
+const maxSteps = 10_000
+
+func (s *Scenario) checkSteps() error {
+	w := &s.Workload
+	if w.Kind != trainingKind {
+		return nil
+	}
+	if step := w.period(s.Topology.Gbps); step < s.Duration.time()/maxSteps {
+		return errors.Errorf("workload.load_percent is %d, which makes a step of %d ps, want at least %v for that duration: lower it, or give more trainers or longer messages", w.LoadPercent, step, s.Duration/maxSteps)
+	}
+	return nil
 }
 
 func (s *Scenario) checkVariants() error {

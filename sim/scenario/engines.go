@@ -11,6 +11,7 @@ import (
 	"github.com/byteexpress/byteexpress/sim/cluster"
 	"github.com/byteexpress/byteexpress/sim/des"
 	"github.com/byteexpress/byteexpress/sim/fabric"
+	"github.com/byteexpress/byteexpress/sim/hostcpu"
 )
 
 func mtuOf(bytes int) qp.MTU {
@@ -49,10 +50,15 @@ func newEngines(s *Scenario, v *Variant) (*engines, error) {
 		return nil, err
 	}
 	e := &s.Engine
+	var costs *hostcpu.EngineCosts
+	if !e.FreeCPU {
+		c := hostcpu.DefaultEngine()
+		costs = &c
+	}
 	c, err := cluster.New(f, cluster.Config{
 		SendDepth: e.SendDepth, RecvDepth: e.RecvDepth, EagerBytes: e.EagerBytes, Fragment: e.FragmentBytes,
 		Window: cmp.Or(v.WindowBytes, maxWindow), WindowTarget: v.WindowTarget.time().Duration(), NodeWindow: v.NodeWindowBytes,
-		MaxMessage: maxMessage, Get: v.Get, MTU: mtuOf(s.NIC.MTU), StepDelay: e.StepDelay.time(),
+		MaxMessage: maxMessage, Get: v.Get, MTU: mtuOf(s.NIC.MTU), StepDelay: e.StepDelay.time(), Costs: costs,
 		AckTimeout: qp.AckTimeout(e.AckTimeout), RetryCount: uint8(e.RetryCount),
 		Keepalive: e.Keepalive.time().Duration(), PeerTimeout: e.PeerTimeout.time().Duration(),
 	})
@@ -168,4 +174,15 @@ func (n *engines) counters(r *Run) {
 	r.count("slot_stall_ns", uint64(st.SlotStall))
 	r.count("rnr", st.RNR)
 	r.count("failures", st.Failures)
+	busy, cache := des.Time(0), fabric.CacheStats{}
+	for i := range n.fabric().Hosts() {
+		if cpu := n.c.Node(i).CPU(); cpu != nil {
+			busy += cpu.Busy(hostcpu.Engine)
+		}
+		h := n.fabric().Host(i).CacheStats()
+		cache.Hits, cache.Misses = cache.Hits+h.Hits, cache.Misses+h.Misses
+	}
+	r.count("cpu_ns", uint64(busy/des.Nanosecond))
+	r.count("context_hits", cache.Hits)
+	r.count("context_misses", cache.Misses)
 }

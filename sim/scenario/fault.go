@@ -1,69 +1,155 @@
 package scenario
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/sim/des"
 )
 
-// faultKinds with what they are of.
-var faultKinds = map[string]string{
-	"loss": "host", "down": "host", "crash": "host", "slow": "host",
+// Kinds of faults.
+const (
+	lossFault       = "loss"        // of a host's link: frames are lost
+	corruptFault    = "corrupt"     // of a host's link: frames arrive with a wrong checksum, and are as good as lost
+	downFault       = "down"        // a host's link
+	crashFault      = "crash"       // a host ends without a word
+	slowFault       = "slow"        // a host's processor
+	slowMemoryFault = "slow-memory" // the way from a host's NIC to its memory
+	stuckFault      = "stuck-pause" // a host's NIC pauses its link for no reason
+	switchFault     = "switch-down" // a switch with all its links
+	uplinkFault     = "uplink-down" // the link between two switches
+)
+
+// faultKinds say what numbers a fault needs.
+var faultKinds = map[string]struct{ host, rate, percent, gbps, sw, leaf, ends bool }{
+	lossFault:       {host: true, rate: true},
+	corruptFault:    {host: true, rate: true},
+	downFault:       {host: true},
+	crashFault:      {host: true},
+	slowFault:       {host: true, percent: true},
+	slowMemoryFault: {host: true, gbps: true},
+	stuckFault:      {host: true, ends: true},
+	switchFault:     {sw: true},
+	uplinkFault:     {sw: true, leaf: true},
 }
 
 func (s *Scenario) checkFaults() error {
 	for i := range s.Faults {
 		f := &s.Faults[i]
-		of, ok := faultKinds[f.Kind]
-		if !ok {
-			return oneOf("faults.kind", f.Kind, "loss", "down", "crash", "slow")
+		k, ok := faultKinds[f.Kind]
+		switch {
+		case !ok:
+			return oneOf("faults.kind", f.Kind, slices.Sorted(maps.Keys(faultKinds))...)
+		case f.At > s.Duration:
+			return errors.Errorf("faults.at of %q is %v, want at most duration, %v: later there is no load", f.Kind, f.At, s.Duration)
+		case f.Until != 0 && f.Until <= f.At:
+			return errors.Errorf("faults.until of %q is %v, want more than at, %v, or none for ever", f.Kind, f.Until, f.At)
+		case k.ends && f.Until == 0:
+			return errors.Errorf("faults.until of %q is missing: give the time when it ends", f.Kind)
+		case f.Kind == crashFault && f.Until != 0:
+			return errors.Errorf("faults.until of %q is %v: a host that crashed does not come back: leave it out", f.Kind, f.Until)
 		}
-		if f.At > s.Duration {
-			return errors.Errorf("faults.at is %v, want at most duration, %v: later there is no load", f.At, s.Duration)
+		for _, n := range []struct {
+			name string
+			v    *int
+			want bool
+			end  int
+		}{{"host", f.Host, k.host, s.Topology.Hosts}, {"switch", f.Switch, k.sw, s.switches()}, {"leaf", f.Leaf, k.leaf, s.switches() - s.Topology.Spines}} {
+			switch {
+			case n.want && (n.v == nil || *n.v < 0 || *n.v >= n.end):
+				return errors.Errorf("faults.%s of %q is missing or too large, want 0 to %d: it is a number from 0", n.name, f.Kind, n.end-1)
+			case !n.want && n.v != nil:
+				return errors.Errorf("faults.%s of %q has no meaning: leave it out", n.name, f.Kind)
+			}
 		}
-		if f.Until != 0 && f.Until <= f.At {
-			return errors.Errorf("faults.until is %v, want more than at, %v, or none for ever", f.Until, f.At)
+		if k.rate && !(f.Rate > 0 && f.Rate <= 1) {
+			return errors.Errorf("faults.rate of %q is %v, want more than 0, to 1: it is a share of frames", f.Kind, f.Rate)
 		}
-		if of == "host" && (f.Host == nil || *f.Host < 0 || *f.Host >= s.Topology.Hosts) {
-			return errors.Errorf("faults.host of %q is missing or not one of the %d hosts: give a number from 0", f.Kind, s.Topology.Hosts)
+		if k.percent && (f.Percent < 1 || f.Percent > 1_000_000) {
+			return errors.Errorf("faults.percent of %q is %d, want 1 to 1000000: of the time that tasks take, 1000 is ten times as slow", f.Kind, f.Percent)
 		}
-		if !(f.Rate >= 0 && f.Rate <= 1) {
-			return errors.Errorf("faults.rate is %v, want 0 to 1: it is a share of frames", f.Rate)
+		if k.gbps && (f.Gbps < 1 || f.Gbps >= s.Topology.Gbps) {
+			return errors.Errorf("faults.gbps of %q is %d, want 1 to %d, less than the link's", f.Kind, f.Gbps, s.Topology.Gbps-1)
 		}
 	}
 	return nil
 }
 
+// switches is how many the topology has: spines come first.
+func (s *Scenario) switches() int {
+	t := &s.Topology
+	switch t.Kind {
+	case "single":
+		return 1
+	case "leafspine":
+		return t.Spines + (t.Hosts+t.PerLeaf-1)/t.PerLeaf
+	}
+	return 0
+}
+
 // plan has the faults happen.
 func (b *bench) plan(faults []Fault) {
-	for _, f := range faults {
-		b.n.at(b.start+f.At.time(), func() { b.n.fault(f, true) })
+	for i := range faults {
+		f := &faults[i]
+		b.n.at(b.start+f.At.time(), func() { b.fault(f, true) })
 		if f.Until != 0 {
-			b.n.at(b.start+f.Until.time(), func() { b.n.fault(f, false) })
+			b.n.at(b.start+f.Until.time(), func() { b.fault(f, false) })
 		}
 	}
 }
 
-// fault begins or ends a fault.
-func (n *engines) fault(f Fault, begins bool) {
-	host := n.fabric().Host(*f.Host)
+// fault begins or ends a fault: of the network, and what else it means to what is
+// above that.
+func (b *bench) fault(f *Fault, begins bool) {
+	net := b.n.fabric()
 	switch f.Kind {
-	case "loss":
+	case lossFault, corruptFault:
 		rate := f.Rate
 		if !begins {
 			rate = 0
 		}
-		host.SetLoss(rate)
-	case "down":
-		host.SetDown(begins)
-	case "crash":
-		n.c.Node(*f.Host).Crash()
-	case "slow":
-		delay := n.s.Engine.StepDelay.time()
-		if begins {
-			delay = f.Delay.time()
+		net.Host(*f.Host).SetLoss(rate)
+	case downFault:
+		net.Host(*f.Host).SetDown(begins)
+	case slowMemoryFault:
+		gbps := f.Gbps
+		if !begins {
+			gbps = 0
 		}
-		n.c.Node(*f.Host).SetStepDelay(delay)
+		net.Host(*f.Host).SetDMA(gbps)
+	case stuckFault:
+		if begins {
+			net.Host(*f.Host).StickPause(f.Until.time() - f.At.time())
+		}
+	case switchFault:
+		net.Switch(*f.Switch).SetDown(begins)
+	case uplinkFault:
+		b.broke(net.SetLinkDown(net.Switch(*f.Switch), net.Switch(b.s.Topology.Spines+*f.Leaf), begins))
+	}
+	b.n.fault(f, begins)
+}
+
+// speed is the percentage of "slow", 100 after its end.
+func (f *Fault) speed(begins bool) int {
+	if begins {
+		return f.Percent
+	}
+	return 100
+}
+
+// fault does what concerns engines.
+func (n *engines) fault(f *Fault, begins bool) {
+	switch f.Kind {
+	case crashFault:
+		n.c.Node(*f.Host).Crash()
+	case slowFault:
+		node := n.c.Node(*f.Host)
+		if cpu := node.CPU(); cpu != nil {
+			cpu.SetSpeed(f.speed(begins))
+		}
+		node.SetStepDelay(n.s.Engine.StepDelay.time() * des.Time(f.speed(begins)) / 100)
 	}
 }
 

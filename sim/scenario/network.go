@@ -5,6 +5,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/sim/des"
 	"github.com/byteexpress/byteexpress/sim/fabric"
+	"github.com/byteexpress/byteexpress/sim/tcp"
 )
 
 // network is what carries messages between hosts: engines of ByteExpress, or TCP.
@@ -18,8 +19,8 @@ type network interface {
 	// at calls f at a time.
 	at(t des.Time, f func())
 	run(until des.Time) error
-	// fault begins or ends a fault.
-	fault(f Fault, begins bool)
+	// fault does what a fault of a host means to what is above the network.
+	fault(f *Fault, begins bool)
 	// counters adds what it counted to a run's.
 	counters(r *Run)
 }
@@ -37,10 +38,17 @@ type line struct {
 }
 
 // transports are those that a variant may name.
-var transports = []string{"rdma"}
+var transports = []string{"rdma", "tcp-cubic-200", "tcp-cubic-5", "tcp-dctcp-5"}
 
 // topologies are the kinds of them.
 var topologies = []string{"single", "leafspine", "pair"}
+
+// caches are the profiles of a NIC's cache of contexts.
+var caches = map[string]func() fabric.Cache{
+	"none": func() fabric.Cache { return fabric.Cache{} },
+	"cx5":  fabric.CacheCX5,
+	"cx6":  fabric.CacheCX6,
+}
 
 var dcqcnProfiles = map[string]func() fabric.DCQCN{
 	"paper15": fabric.DCQCN15,
@@ -54,9 +62,12 @@ func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
 		Seed: s.Seed, SkipWrites: true,
 		Switch: fabric.SwitchConfig{
 			BufferBytes: sw.BufferBytes, EgressBytes: sw.EgressBytes, Latency: sw.Latency.time(), PFC: !sw.Lossy,
-			ECN: fabric.ECN{KminBytes: sw.KminBytes, KmaxBytes: sw.KmaxBytes, Pmax: sw.Pmax},
+			ECN: fabric.ECN{KminBytes: sw.KminBytes, KmaxBytes: sw.KmaxBytes, Pmax: sw.Pmax, Gbps: sw.ECNGbps},
 		},
-		NIC: fabric.NICConfig{MTU: mtuOf(s.NIC.MTU), Quantum: s.NIC.Quantum},
+		NIC: fabric.NICConfig{MTU: mtuOf(s.NIC.MTU), Quantum: s.NIC.Quantum, Cache: caches[s.NIC.Cache]()},
+	}
+	if tcpProfiles[v.Transport] != nil && tcpProfiles[v.Transport]().Control == tcp.DCTCP {
+		cfg.Switch.LossyECN = fabric.ECNDCTCP()
 	}
 	if !v.NoDCQCN {
 		cfg.NIC.DCQCN = dcqcnProfiles[s.NIC.DCQCN]()
@@ -73,4 +84,12 @@ func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
 		f, err = fabric.LeafSpine(cfg, t.Hosts, t.PerLeaf, t.Spines, down, fabric.Link{Gbps: t.UpGbps, Delay: t.UpDelay.time()})
 	}
 	return f, errors.Wrap(err, "topology")
+}
+
+// newNetwork makes the network of a variant with what carries its messages.
+func (s *Scenario) newNetwork(v *Variant) (network, error) {
+	if v.Transport == "rdma" {
+		return newEngines(s, v)
+	}
+	return newTCP(s, v)
 }

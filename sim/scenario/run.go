@@ -70,7 +70,7 @@ func (j *Job) Run(progress func(done, total des.Time) error) (*Run, error) {
 
 func (j *Job) run(progress func(done, total des.Time) error) (*Run, error) {
 	s := j.s
-	n, err := newEngines(s, &j.v)
+	n, err := s.newNetwork(&j.v)
 	if err != nil {
 		return nil, err
 	}

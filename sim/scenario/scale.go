@@ -1,9 +1,12 @@
 package scenario
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/fabric"
 )
 
 // Scale makes the scenario one of so many hosts. The roles keep their shares, and the
@@ -34,14 +37,7 @@ func (s *Scenario) scale(hosts int) error {
 		return err
 	}
 	if c.Topology.Kind == "leafspine" {
-		was, err := s.headroom()
-		if err != nil {
-			return err
-		}
-		now, err := c.headroom()
-		if err != nil {
-			return err
-		}
+		was, now := s.headroom(), c.headroom()
 		pool := s.Switch.BufferBytes - was
 		shrink := func(v int) int { return int(int64(v) * int64(c.pairs()) / int64(max(s.pairs(), 1))) }
 		c.Switch.BufferBytes = now + max(shrink(pool), 4*c.NIC.MTU)
@@ -98,25 +94,25 @@ func (s *Scenario) pairs() int {
 	return 1
 }
 
-// headroom is that of the switch that has the most.
-func (s *Scenario) headroom() (most int, err error) {
-	c := *s
-	c.Switch.BufferBytes, c.Topology.Hosts = 1<<40, min(s.Topology.Hosts, 3*s.Topology.PerLeaf)
-	f, err := c.buildFabric(&Variant{})
-	if err != nil {
-		return 0, err
-	}
-	for i := range f.Switches() {
-		most = max(most, f.Switch(i).HeadroomBytes())
-	}
-	return most, nil
+// headroom is that of a leaf, or of a spine if it has more.
+func (s *Scenario) headroom() int {
+	t := &s.Topology
+	cfg := fabric.Config{NIC: fabric.NICConfig{MTU: mtuOf(s.NIC.MTU)}}
+	host := cfg.HeadroomBytes(fabric.Link{Gbps: t.Gbps, Delay: t.Delay.time()}, true)
+	up := cfg.HeadroomBytes(fabric.Link{Gbps: t.UpGbps, Delay: t.UpDelay.time()}, false)
+	return max(t.PerLeaf*host+t.Spines*up, (t.Hosts+t.PerLeaf-1)/t.PerLeaf*up)
 }
 
-// SetDuration gives the load another virtual time. The warm-up keeps its share.
+// SetDuration gives the load another virtual time. The warm-up and the times of faults
+// keep their shares.
 func (s *Scenario) SetDuration(d des.Time) error {
 	c := *s
-	c.Duration = Span(d)
-	c.Warmup = Span(float64(s.Warmup) / float64(s.Duration) * float64(d))
+	share := func(v Span) Span { return Span(float64(v) / float64(s.Duration) * float64(d)) }
+	c.Duration, c.Warmup = Span(d), share(s.Warmup)
+	c.Faults = slices.Clone(s.Faults)
+	for i := range c.Faults {
+		c.Faults[i].At, c.Faults[i].Until = share(c.Faults[i].At), share(c.Faults[i].Until)
+	}
 	if err := c.check(); err != nil {
 		return err
 	}

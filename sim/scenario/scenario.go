@@ -21,6 +21,7 @@ type Scenario struct {
 	Switch   Switch   `json:"switch"`
 	NIC      NIC      `json:"nic"`
 	Engine   Engine   `json:"engine"`
+	TCP      TCP      `json:"tcp"`
 	Workload Workload `json:"workload"`
 	Sweep    *Sweep   `json:"sweep,omitempty"` // runs each variant at several values
 	Faults   []Fault  `json:"faults,omitempty"`
@@ -39,15 +40,16 @@ type Topology struct {
 	UpDelay Span   `json:"up_delay,omitempty"` // from leaf to spine; default 1us
 }
 
-// Switch is what every switch is like.
+// Switch is what every switch is like. Marking is DCQCN's; TCP with DCTCP has its own.
 type Switch struct {
-	BufferBytes int     `json:"buffer_bytes,omitempty"` // default 16 MiB
-	EgressBytes int     `json:"egress_bytes,omitempty"` // bound of one queue; 0: the buffer's
-	Lossy       bool    `json:"lossy,omitempty"`        // without PFC: frames are dropped
-	KminBytes   int     `json:"ecn_kmin_bytes,omitempty"`
+	BufferBytes int     `json:"buffer_bytes,omitempty"`   // default 16 MiB
+	EgressBytes int     `json:"egress_bytes,omitempty"`   // bound of one queue; 0: the buffer's
+	Lossy       bool    `json:"lossy,omitempty"`          // without PFC: frames are dropped
+	KminBytes   int     `json:"ecn_kmin_bytes,omitempty"` // of ports at ecn_gbps; of others in proportion
 	KmaxBytes   int     `json:"ecn_kmax_bytes,omitempty"` // 0: no marks
 	Pmax        float64 `json:"ecn_pmax,omitempty"`
-	Latency     Span    `json:"latency,omitempty"` // default 500ns
+	ECNGbps     int     `json:"ecn_gbps,omitempty"` // default: the rate of hosts' links
+	Latency     Span    `json:"latency,omitempty"`  // default 500ns
 }
 
 // NIC is what every NIC is like.
@@ -55,6 +57,7 @@ type NIC struct {
 	MTU     int    `json:"mtu_bytes,omitempty"` // default 4096
 	Quantum int    `json:"quantum,omitempty"`   // packets a queue pair sends in its turn; default 1
 	DCQCN   string `json:"dcqcn,omitempty"`     // parameters: "paper15" (default), "off"
+	Cache   string `json:"cache,omitempty"`     // of queue pair contexts: "none" (default: all fit), "cx5", "cx6"
 }
 
 // Engine is what every engine of ByteExpress is like; see package cluster. The
@@ -67,11 +70,18 @@ type Engine struct {
 	WindowBytes    int  `json:"window_bytes,omitempty"`     // of variant "static"; default a fragment
 	WindowTarget   Span `json:"window_target,omitempty"`    // of variant "adaptive"; default 5us
 	MaxWindowBytes int  `json:"max_window_bytes,omitempty"` // of variant "adaptive"; default 1 MiB
-	StepDelay      Span `json:"step_delay,omitempty"`       // from a completion until the engine acts; default 500ns
+	FreeCPU        bool `json:"free_cpu,omitempty"`         // engines take no processor time, but act after step_delay
+	StepDelay      Span `json:"step_delay,omitempty"`       // from a completion until the engine acts, with free_cpu; default 500ns
 	AckTimeout     int  `json:"ack_timeout,omitempty"`      // of queue pairs, 4.096 us * 2^n; default 14
 	RetryCount     int  `json:"retry_count,omitempty"`      // default 7
 	Keepalive      Span `json:"keepalive,omitempty"`        // default: never
 	PeerTimeout    Span `json:"peer_timeout,omitempty"`     // default: never
+}
+
+// TCP is what every TCP is like, where a variant's transport does not say more.
+type TCP struct {
+	MSS   int `json:"mss_bytes,omitempty"` // payload of a segment; default 1460
+	Cores int `json:"cores,omitempty"`     // of a host; default 16
 }
 
 // Workload is who sends what to whom. Kinds use the fields that they name.
@@ -115,16 +125,28 @@ type Sweep struct {
 }
 
 // Fault is something that happens to the network or a host at a time after the load
-// began.
+// began. Kinds:
+//
+//	loss, corrupt   frames of a host's link are lost, or discarded for a wrong checksum: Host, Rate
+//	down            a host's link: Host
+//	crash           a host ends without a word: Host
+//	slow            a host's processor: Host, Percent
+//	slow-memory     the way from a host's NIC to its memory, which then pauses the link: Host, Gbps
+//	stuck-pause     a host's NIC pauses its link for no reason: Host, Until
+//	switch-down     a switch with all its links: Switch
+//	uplink-down     the link between a spine and a leaf: Switch, Leaf
+//
+// Switches are numbered from 0, spines first.
 type Fault struct {
-	At   Span   `json:"at"`
-	Kind string `json:"kind"` // "loss", "corrupt", "down", "crash", "slow", "switch-down", "uplink-down"
-	Host *int   `json:"host,omitempty"`
-	// Switch is the number of a spine, for "switch-down" and "uplink-down".
-	Switch *int    `json:"switch,omitempty"`
-	Rate   float64 `json:"rate,omitempty"`  // of "loss" and "corrupt": share of frames
-	Until  Span    `json:"until,omitempty"` // when it is mended; default never
-	Delay  Span    `json:"delay,omitempty"` // of "slow": time until an engine acts
+	At      Span    `json:"at"`
+	Until   Span    `json:"until,omitempty"` // when it is mended; default never
+	Kind    string  `json:"kind"`
+	Host    *int    `json:"host,omitempty"`
+	Switch  *int    `json:"switch,omitempty"`
+	Leaf    *int    `json:"leaf,omitempty"`    // from 0
+	Rate    float64 `json:"rate,omitempty"`    // share of frames
+	Percent int     `json:"percent,omitempty"` // of the time that tasks take
+	Gbps    int     `json:"gbps,omitempty"`
 }
 
 // Span is a span of virtual time; in a file it is text as "10ms" or "300ns".

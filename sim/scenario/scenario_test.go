@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"runtime"
+	"strings"
 	"testing"
 )
 
@@ -88,7 +89,8 @@ func TestIncast(t *testing.T) {
 	runs := map[string]*Run{}
 	for _, r := range runAll(t, load(t, "incast")) {
 		runs[r.Variant] = r
-		if c := r.Class("message"); c.Unfinished > 0 || c.Count < 1000 || r.Counter("dropped_packets") > 0 {
+		lossy := strings.HasPrefix(r.Variant, "tcp-")
+		if c := r.Class("message"); c.Unfinished > 0 || c.Count < 1000 || r.Counter("dropped_packets") > 0 && !lossy {
 			t.Errorf("%s: %d messages, %d unfinished, %d packets dropped", r.Variant, c.Count, c.Unfinished, r.Counter("dropped_packets"))
 		}
 	}

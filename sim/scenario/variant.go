@@ -12,6 +12,9 @@ import (
 // standard are the variants that need no definition. Windows are filled in by the
 // engine's part of the scenario.
 var standard = []Variant{
+	{Name: "tcp-cubic-200", Transport: "tcp-cubic-200"},
+	{Name: "tcp-cubic-5", Transport: "tcp-cubic-5"},
+	{Name: "tcp-dctcp-5", Transport: "tcp-dctcp-5"},
 	{Name: "dcqcn"},
 	{Name: "static"},
 	{Name: "adaptive"},
@@ -20,9 +23,10 @@ var standard = []Variant{
 	{Name: "get-adaptive", Get: true},
 }
 
-// Standard are the names of the variants that need no definition: congestion control
-// of NICs alone, and with a static or an adaptive send window; with WRITEs of the
-// sender, and with READs of the receiver (get).
+// Standard are the names of the variants that need no definition: TCP as Linux has it
+// (a least timeout of 200 ms), tuned (5 ms), and with DCTCP; RDMA with the congestion
+// control of NICs alone, and with a static or an adaptive send window; each with WRITEs
+// of the sender, and with READs of the receiver (get).
 func Standard() (names []string) {
 	for _, v := range standard {
 		names = append(names, v.Name)

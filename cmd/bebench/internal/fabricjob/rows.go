@@ -48,6 +48,10 @@ func (r *Results) Add(s *scenario.Scenario, run *scenario.Run) []report.Row {
 			for _, v := range run.Counters {
 				row.Counters[v.Name] = int64(v.Value)
 			}
+			if cpu := run.Counter("cpu_ns"); cpu > 0 && c.Count > 0 {
+				perOp := float64(cpu) / float64(c.Count)
+				row.CPUNSPerOp = &perOp
+			}
 			row.Counters["events"] = int64(run.Events)
 			row.Counters["hosts"] = int64(run.Hosts)
 		}

@@ -51,7 +51,7 @@ type Row struct {
 	GbitPerS      *float64         `json:"gbit_per_s,omitempty"`
 	PeakGbitPerS  *float64         `json:"peak_gbit_per_s,omitempty"`
 	LatencyUS     *Latency         `json:"latency_us,omitempty"`
-	CPUNSPerOp    *float64         `json:"cpu_ns_per_op,omitempty"` // of this process; both ends if they share it
+	CPUNSPerOp    *float64         `json:"cpu_ns_per_op,omitempty"` // of this process, both ends if they share it; of fabric: of all hosts, for messages
 	CPUNSPerByte  *float64         `json:"cpu_ns_per_byte,omitempty"`
 	GoAllocsPerOp *float64         `json:"go_allocs_per_op,omitempty"`
 	Verified      *bool            `json:"verified,omitempty"`
@@ -120,6 +120,7 @@ type Ratio struct {
 	P99       *float64 `json:"p99,omitempty"`
 	CPU       *float64 `json:"cpu,omitempty"`
 	OpsPerS   *float64 `json:"ops_per_s,omitempty"`
+	Point     *Point   `json:"point,omitempty"` // of a sweep of fabric
 }
 
 // New makes an empty document.
@@ -212,7 +213,7 @@ func (s *Sample) latency() (*Latency, []Bar) {
 // Compare gives the ratios of a to b, nil where one of the two lacks the number.
 func Compare(a, b *Row) Ratio {
 	r := Ratio{
-		Op: a.Op, SizeBytes: a.SizeBytes, Sockets: a.Sockets, Of: a.Name, To: b.Name, CPU: ratio(a.CPUNSPerOp, b.CPUNSPerOp), OpsPerS: ratio(a.OpsPerS, b.OpsPerS),
+		Op: a.Op, SizeBytes: a.SizeBytes, Sockets: a.Sockets, Of: a.Name, To: b.Name, CPU: ratio(a.CPUNSPerOp, b.CPUNSPerOp), OpsPerS: ratio(a.OpsPerS, b.OpsPerS), Point: a.Point,
 	}
 	if a.LatencyUS != nil && b.LatencyUS != nil {
 		r.Mean = ratio(&a.LatencyUS.Mean, &b.LatencyUS.Mean)

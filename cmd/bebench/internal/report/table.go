@@ -193,7 +193,11 @@ func WriteBars(w io.Writer, r *Row) error {
 
 // WriteRatio writes one comparison.
 func WriteRatio(w io.Writer, r *Ratio) error {
-	_, err := fmt.Fprintf(w, " %-6s %s/%s: mean %s, 99%% %s, CPU per op %s, ops/sec %s\n",
-		r.Op, r.Of, r.To, num(r.Mean, 1, 3), num(r.P99, 1, 3), num(r.CPU, 1, 3), num(r.OpsPerS, 1, 2))
+	at := ""
+	if r.Point != nil {
+		at = fmt.Sprintf(" at %s %d", r.Point.Of, r.Point.Value)
+	}
+	_, err := fmt.Fprintf(w, " %-6s %s/%s%s: mean %s, 99%% %s, CPU per op %s, ops/sec %s\n",
+		r.Op, r.Of, r.To, at, num(r.Mean, 1, 3), num(r.P99, 1, 3), num(r.CPU, 1, 3), num(r.OpsPerS, 1, 2))
 	return err
 }

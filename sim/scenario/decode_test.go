@@ -1,0 +1,128 @@
+package scenario
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/byteexpress/byteexpress/sim/des"
+)
+
+const minimal = `{"version": 1, "name": "x", "duration": "1ms", "topology": {"kind": "single"},
+	"workload": {"kind": "incast", "senders": 2, "size": {"fixed": 1000}}, "variants": ["dcqcn"]}`
+
+// TestBadFiles: what cannot be is an error that names the field, the value, the limit,
+// and what to do.
+func TestBadFiles(t *testing.T) {
+	if _, err := Parse([]byte(minimal)); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		old, new string   // what the minimal file has instead
+		want     []string // in the error
+	}{
+		{`"version": 1`, `"version": 2`, []string{"version is 2, want 1"}},
+		{`"name": "x"`, `"name": ""`, []string{"name is empty"}},
+		{`"name": "x"`, `"nam": "x"`, []string{"nam is not a key", "there are version, name"}},
+		{`"name": "x"`, `"name": "x", "name": "y"`, []string{"name is there twice"}},
+		{`"name": "x"`, `"name": 5`, []string{"name is a number, want text"}},
+		{`"kind": "single"`, `"kind": "single", "perleaf": 3`, []string{"topology.perleaf is not a key", "per_leaf"}},
+		{`"kind": "single"`, `"kind": "ring"`, []string{`topology.kind is "ring"`, "single, leafspine, pair"}},
+		{`"kind": "single"`, `"kind": "single", "hosts": 2`, []string{"topology.hosts is 2", "the workload has 3", "leave it out"}},
+		{`"kind": "single"`, `"kind": "single", "gbps": 1000`, []string{"topology.gbps is 1000, want 1 to 800"}},
+		{`"kind": "single"`, `"kind": "single", "gbps": 2.5`, []string{"topology.gbps", "want a whole number"}},
+		{`"duration": "1ms"`, `"duration": "1 fortnight"`, []string{`"1 fortnight"`, "want 0s to 3600s"}},
+		{`"duration": "1ms"`, `"duration": 5`, []string{"a time is 5", `"10ms"`}},
+		{`"duration": "1ms"`, `"duration": "2s"`, []string{"duration is 2s, want 1us to 1s"}},
+		{`"duration": "1ms"`, `"duration": "1ms", "warmup": "1ms"`, []string{"warmup is 1ms", "part of duration"}},
+		{`"duration": "1ms"`, `"duration": "1s", "sample": "1us"`, []string{"sample is 1us, want at least 10us"}},
+		{`"senders": 2`, `"senders": 0`, []string{"workload.senders is 0, want 1 to"}},
+		{`"senders": 2`, `"senders": 2, "outstanding": 200`, []string{"workload.outstanding is 200, want 1 to 128"}},
+		{`"kind": "incast"`, `"kind": "outcast"`, []string{`workload.kind is "outcast"`, "incast, training"}},
+		{`"fixed": 1000`, `"fixed": -1`, []string{"workload.size.fixed is -1, want 1 to"}},
+		{`"fixed": 1000`, `"fixed": 1000, "mean": 5`, []string{"fixed and mean", "leave one of them out"}},
+		{`"fixed": 1000`, `"mean": 1000`, []string{"workload.size.p99 is 0, want 1000 to 14000"}},
+		{`["dcqcn"]`, `[]`, []string{"variants is empty", "adaptive"}},
+		{`["dcqcn"]`, `"dcqcn"`, []string{"variants is not a list"}},
+		{`["dcqcn"]`, `["dcqnc"]`, []string{`variant "dcqnc"`, "get-static"}},
+		{`["dcqcn"]`, `["dcqcn", "dcqcn"]`, []string{`"dcqcn" twice`}},
+		{`["dcqcn"]`, `[{"name": "a", "windw": 5}]`, []string{"variants.windw is not a key", "window_bytes"}},
+		{`["dcqcn"]`, `[{"name": "a", "window_bytes": 5}]`, []string{`window_bytes of "a" is 5, want 8192`}},
+		{`["dcqcn"]`, `[{"name": "a", "transport": "udp"}]`, []string{`transport is "udp"`, "tcp-cubic-5"}},
+		{`["dcqcn"]`, `["dcqcn"], "nic": {"mtu_bytes": 1500}`, []string{"nic.mtu_bytes is 1500", "4096"}},
+		{`["dcqcn"]`, `["dcqcn"], "nic": {"dcqcn": "on"}`, []string{`nic.dcqcn is "on"`, "paper15"}},
+		{`["dcqcn"]`, `["dcqcn"], "nic": {"cache": "cx7"}`, []string{`nic.cache is "cx7"`, "cx6"}},
+		{`["dcqcn"]`, `["dcqcn"], "switch": {"ecn_kmin_bytes": 5}`, []string{"switch.ecn_kmin_bytes is 5, want 0 to 0", "ecn_kmax_bytes"}},
+		{`["dcqcn"]`, `["dcqcn"], "switch": {"ecn_pmax": 2}`, []string{"switch.ecn_pmax is 2, want 0 to 1"}},
+		{`["dcqcn"]`, `["dcqcn"], "engine": {"retry_count": 9}`, []string{"engine.retry_count is 9, want 1 to 7"}},
+		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "size", "values": [1]}`, []string{`sweep.of is "size"`, "senders"}},
+		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "senders", "values": []}`, []string{"sweep.values is empty"}},
+		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "senders", "values": [2, 0]}`, []string{"sweep.values: at 0", "workload.senders is 0"}},
+		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "fire"}]`, []string{`faults.kind is "fire"`, "switch-down"}},
+		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "down"}]`, []string{`faults.host of "down" is missing`, "want 0 to 2"}},
+		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "2ms", "kind": "down", "host": 1}]`, []string{"faults.at", "at most duration, 1ms"}},
+		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "loss", "host": 1}]`, []string{`faults.rate of "loss" is 0`}},
+		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "crash", "host": 1, "until": "1ms"}]`, []string{"does not come back"}},
+		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "down", "host": 1, "leaf": 1}]`, []string{"faults.leaf", "leave it out"}},
+		{`["dcqcn"]}`, `["dcqcn"]} {}`, []string{"more after the object"}},
+		{`["dcqcn"]}`, `["dcqcn"]`, []string{"not JSON"}},
+	} {
+		if !strings.Contains(minimal, tt.old) {
+			t.Fatalf("the file has no %s", tt.old)
+		}
+		_, err := Parse([]byte(strings.Replace(minimal, tt.old, tt.new, 1)))
+		if err == nil {
+			t.Errorf("%s: no error", tt.new)
+			continue
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %q lacks %q", tt.new, err, want)
+			}
+		}
+	}
+}
+
+// FuzzParse: no file makes the reader panic, and what it took it takes again as it
+// writes it.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(minimal))
+	for _, name := range Names() {
+		b, err := Source(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		s, err := Parse(file)
+		if err != nil {
+			return
+		}
+		once, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err = Parse(once)
+		if err != nil {
+			t.Fatalf("%v: %s", err, once)
+		}
+		if again, err := json.Marshal(s); err != nil || string(again) != string(once) {
+			t.Errorf("%s\nbecomes %s (%v)", once, again, err)
+		}
+	})
+}
+
+func TestSpan(t *testing.T) {
+	for text, want := range map[string]des.Time{
+		"0s": 0, "300ns": 300 * des.Nanosecond, "2.5us": 2500 * des.Nanosecond, "10ms": 10 * des.Millisecond, "1s": des.Second, "1500us": 1500 * des.Microsecond,
+	} {
+		var s, again Span
+		if err := s.UnmarshalJSON([]byte(`"` + text + `"`)); err != nil || s.time() != want {
+			t.Errorf("%s is %v (%v), want %d ps", text, s, err, want)
+		}
+		if b, err := s.MarshalJSON(); err != nil || again.UnmarshalJSON(b) != nil || again != s {
+			t.Errorf("%s is written as %s (%v)", text, b, err)
+		}
+	}
+}
