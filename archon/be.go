@@ -28,7 +28,7 @@ func (t BE) Dial(ctx context.Context, addr, service string) (Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return beSocket{s, t.Node}, nil
+	return newBESocket(s, t.Node), nil
 }
 
 // Listen takes connections at a TCP address, which carries the bootstrap only.
@@ -43,23 +43,7 @@ func (t BE) Listen(addr string) (Listener, error) {
 	return beListener{l, t.Node}, nil
 }
 
-// beSocket is a be.Socket with the memory of its node.
-type beSocket struct {
-	*be.Socket
-	node *be.Node
-}
-
-func (s beSocket) Alloc(size int) ([]byte, error) { return s.node.Alloc(size) }
-func (s beSocket) Free(b []byte)                  { s.node.Free(b) }
-
-// PostGather sends from the node's memory only.
-func (s beSocket) PostGather(head []byte, parts [][]byte, done func(error)) error {
-	err := s.Socket.PostGather(head, parts, done)
-	if err == be.ErrNotRegistered { //nolint:errorlint // the sentinel itself, on the data path
-		return ErrNotGatherable
-	}
-	return err
-}
+var errBundleLost = errors.WithMessage(net.ErrClosed, "be: the socket ended before the message was sent")
 
 type beListener struct {
 	l    *be.Listener
@@ -74,7 +58,7 @@ func (l beListener) Accept(ctx context.Context) (Socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return beSocket{s, l.node}, nil
+	return newBESocket(s, l.node), nil
 }
 
 func (l beListener) Addr() net.Addr { return l.l.Addr() }

@@ -119,6 +119,10 @@ func (c *Client) begin(call *Call, b Buf, done func(*Call)) error {
 // post sends a message of the call that id names in table, if table is not nil.
 // With an error, raw stays the caller's.
 func (c *Client) post(raw []byte, table *callTable, id CallID) error {
+	if c.short != nil && c.short.PostShort(raw) {
+		c.sock.Free(raw)
+		return nil
+	}
 	s := c.sends.Get().(*clientSend)
 	s.raw, s.table, s.id = raw, table, id
 	err := c.sock.Post(raw, s.fn)

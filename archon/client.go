@@ -28,6 +28,7 @@ type ClientConfig struct {
 // methods may be called from any goroutine.
 type Client struct {
 	sock     Socket
+	short    ShortPoster   // the same; nil: it does not copy
 	start    time.Time     // deadlines count from here
 	done     chan struct{} // closed after the last callback
 	draining chan struct{} // closed when the server takes no new calls
@@ -53,6 +54,7 @@ func NewClient(sock Socket, cfg ClientConfig) *Client {
 		cfg.MaxCalls = DefaultMaxCalls
 	}
 	c := &Client{sock: sock, start: time.Now(), done: make(chan struct{}), draining: make(chan struct{})}
+	c.short, _ = sock.(ShortPoster)
 	c.calls.limit, c.pings.limit = cfg.MaxCalls, maxPings
 	c.do, c.open = chainInvoker(cfg.Interceptors, plainInvoker{c}), chainOpener(cfg.StreamInterceptors, plainInvoker{c})
 	c.sends.New = func() any {

@@ -173,6 +173,7 @@ func (s *Server) Serve(ctx context.Context, l Listener) error {
 // here on. It returns at once.
 func (s *Server) ServeSocket(sock Socket) {
 	c := &serverConn{server: s, sock: sock}
+	c.short, _ = sock.(ShortPoster)
 	if s.begin(nil) != nil {
 		sock.Close()
 		return

@@ -12,6 +12,7 @@ import (
 type serverConn struct {
 	server *Server
 	sock   Socket
+	short  ShortPoster  // the same; nil: it does not copy
 	open   atomic.Int64 // calls received and not yet fully answered
 	pongs  atomic.Int64 // posted and not sent
 	last   atomic.Bool  // the client, told to go away, has sent its last request
@@ -215,6 +216,10 @@ func (c *serverConn) gone() {
 // post sends a call's answer, or keeps it for later when the send queue is full;
 // it tells whether there was room.
 func (c *serverConn) post(call *ServerCall) bool {
+	if call.release == nil && c.postShort(call.response.raw[:call.length]) {
+		call.discard()
+		return true
+	}
 	n := int64(call.length)
 	c.pacing.unsent.Add(n)
 	err := c.send(call)
@@ -228,6 +233,9 @@ func (c *serverConn) post(call *ServerCall) bool {
 	c.abandon(call) // refused for good, so the buffer is ours
 	return true
 }
+
+// postShort sends a copy of a message, if the socket takes that; raw stays the caller's.
+func (c *serverConn) postShort(raw []byte) bool { return c.short != nil && c.short.PostShort(raw) }
 
 func (c *serverConn) send(call *ServerCall) error {
 	if call.release != nil {

@@ -32,6 +32,11 @@ func (n *serverSend) done() {
 // postItem sends an item's message, of which n bytes are accounted for. With an
 // error, all stays the caller's.
 func (c *serverConn) postItem(raw []byte, n int) error {
+	if c.postShort(raw) {
+		c.server.respSize.Add(-int64(n))
+		c.sock.Free(raw)
+		return nil
+	}
 	s := c.server.sends.Get().(*serverSend)
 	s.conn, s.raw, s.bytes = c, raw, n
 	err := c.sock.Post(raw, s.fn)
@@ -51,6 +56,10 @@ func (c *serverConn) tell(h header, detail string, pong bool) {
 	h.detail = uint32(len(detail))
 	h.put(b.raw)
 	copy(b.Payload(), detail)
+	if c.postShort(b.raw) {
+		c.sock.Free(b.raw)
+		return
+	}
 	s := c.server.sends.Get().(*serverSend)
 	s.conn, s.raw, s.pong = c, b.raw, pong
 	if pong {

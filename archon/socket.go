@@ -48,6 +48,14 @@ type Gatherer interface {
 // ErrNotGatherable is wrapped when parts must be copied to be sent.
 var ErrNotGatherable = errors.New("the socket cannot send from the memory of the parts")
 
+// ShortPoster is a Socket that copies short messages when they are posted.
+type ShortPoster interface {
+	// PostShort queues a copy of b, in the order of Post, if b is short and there is
+	// room for it at once. b stays the caller's either way. A message that is lost
+	// later is lost with the socket.
+	PostShort(b []byte) (ok bool)
+}
+
 // maxServiceName is what package be carries, and so what every transport takes.
 const maxServiceName = 200
 
