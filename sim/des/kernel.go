@@ -53,6 +53,19 @@ func (k *Kernel) At(t Time, kind Kind, a, b int32) {
 	k.queue.push(event{at: max(t, k.now), seq: k.seq, kind: kind, a: a, b: b})
 }
 
+// Reserve gives a place in the order of scheduling, for AtPlace. Whoever has many
+// events to come in an order that it knows, as frames on a wire are, keeps only the
+// first in the queue and still has each run where it would have.
+func (k *Kernel) Reserve() uint64 {
+	k.seq++
+	return k.seq
+}
+
+// AtPlace schedules an event as if At had been called when the place was reserved.
+func (k *Kernel) AtPlace(t Time, place uint64, kind Kind, a, b int32) {
+	k.queue.push(event{at: max(t, k.now), seq: place, kind: kind, a: a, b: b})
+}
+
 // Next is the time of the first event to come, Never if there is none.
 func (k *Kernel) Next() Time {
 	if len(k.queue) == 0 {

@@ -142,6 +142,9 @@ func (h *Host) CacheStats() CacheStats { return h.cache.stats }
 // there.
 func (h *Host) fetch(q *nic.QP) des.Time {
 	own, read := q.Owner.(*QP), q.NextIsRead()
+	if own.closed {
+		return 0
+	}
 	at, fetched := h.cache.touch(&own.context, h.f.k.Now(), read)
 	if fetched {
 		h.f.k.At(at, h.f.fetchKind, int32(h.id), h.fetches.Put(own))

@@ -61,6 +61,9 @@ func (h *Host) notified(fl *flow) {
 	h.heard++
 	if c := &h.f.cfg.NIC.DCQCN; c.enabled() {
 		fl.react.notified(c, h.f.k.Now(), h.rate())
+		if h.f.naive {
+			h.f.ticks(fl)
+		}
 	}
 }
 

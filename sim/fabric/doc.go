@@ -19,10 +19,15 @@
 //
 // A frame is a packet with its headers: transport, UDP, IPv4, Ethernet. A link
 // sends one at a time at its rate; it arrives whole after the link's delay. A port
-// has two strictly ordered classes, control (acknowledgements, congestion
-// notifications) and data. The NIC takes its queue pairs in turn, one packet each,
+// has three classes: control (acknowledgements, congestion notifications) goes
+// before data, which is RDMA's, and lossy, for datagrams of other protocols; those two
+// share a link by halves. The NIC takes its queue pairs in turn, one packet each,
 // when the wire is free: at most one frame waits ahead of it. READ responses and
 // acknowledgements do not wait for a turn.
+//
+// With NICConfig.Cache, a NIC has room for the contexts of so many queue pairs and
+// fetches the others. Its way to memory can be slow (Host.SetDMA); it pauses its link
+// then. Unreliable datagrams (Host.SendUD) take the NIC's time by their own measure.
 //
 // With NICConfig.DCQCN, receivers tell senders of marked packets, and the limit of a
 // queue pair keeps it out of its turn.
@@ -31,7 +36,10 @@
 // frame's last bit has left; the egress queue is what has not begun to leave. With
 // PFC, a port whose share of the buffer is used up makes its peer pause the data
 // class; what still arrives has headroom, sized for frames of a KiB or more. Without
-// it, frames that find no room are dropped, and NICs go back to the lost packet.
+// it, frames that find no room are dropped, and NICs go back to the lost packet. The
+// lossy class is not paused; one queue may hold as much as is free. When a link or a
+// switch dies (Fabric.SetLinkDown, Switch.SetDown), its neighbours go around it after
+// a while, and after a longer one all switches have the shortest ways that are left.
 //
 // A payload is not copied until its frame arrives, and not at all with
 // Config.SkipWrites.

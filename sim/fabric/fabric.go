@@ -35,6 +35,11 @@ type Fabric struct {
 
 	arrived Datagram // is told
 
+	// naive has every frame and every timer of DCQCN have an event of its own, for a
+	// test that this makes no difference. ticks then schedules a flow's.
+	naive bool
+	ticks func(*flow)
+
 	fetchKind, dmaKind, unstickKind, udKind, rerouteKind des.Kind
 
 	kickKind, sentKind, arriveKind, runKind, bellKind, unparkKind des.Kind

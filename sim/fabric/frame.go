@@ -37,6 +37,7 @@ const (
 type frame struct {
 	next   *frame
 	at     des.Time // when it may be sent, or arrives
+	place  uint64   // of its arrival in the order of events
 	pkt    nic.Packet
 	flow   *flow // of the packet's sender; notifyFrame: of the flow that it is about
 	to     *Host

@@ -167,9 +167,9 @@ func (p *port) sent() {
 	if p.down || p.random.Chance(p.cfg.Loss) {
 		p.lose(fr)
 	} else {
-		fr.at = p.f.k.Now() + p.delay
-		if p.wire.head == nil {
-			p.f.k.At(fr.at, p.f.arriveKind, p.id, p.gen)
+		fr.at, fr.place = p.f.k.Now()+p.delay, p.f.k.Reserve()
+		if p.wire.head == nil || p.f.naive {
+			p.f.k.AtPlace(fr.at, fr.place, p.f.arriveKind, p.id, p.gen)
 		}
 		p.wire.push(fr)
 	}
@@ -191,8 +191,8 @@ func (p *port) arrive(gen int32) {
 		return
 	}
 	fr := p.wire.pop()
-	if h := p.wire.head; h != nil {
-		p.f.k.At(h.at, p.f.arriveKind, p.id, p.gen)
+	if h := p.wire.head; h != nil && !p.f.naive {
+		p.f.k.AtPlace(h.at, h.place, p.f.arriveKind, p.id, p.gen)
 	}
 	to := p.peer
 	switch {
