@@ -96,9 +96,12 @@ func (f *compareFlags) check(set func(string) bool) error {
 	return nil
 }
 
+// budget is how many bytes are under way of large messages: what the caches of most
+// cores together hold.
+const budget = 4 << 20
+
 // depthOf is how many messages are posted on each socket.
 func (f *compareFlags) depthOf(size, sockets int) int {
-	const budget = 4 << 20 // bytes, which the caches of most cores together hold
 	least := 1
 	if sockets == 1 {
 		least = 2 // else nothing overlaps
@@ -114,6 +117,8 @@ func (f *compareFlags) params(over string, latency bool, size, sockets int) *msg
 	}
 	p.Warm = 2 * p.Depth
 	f.apply(p)
+	// A receiver that falls behind gets no more into its memory than is posted at a time.
+	p.Node.Backlog = min(p.Node.Backlog, max(p.Depth, budget/(size*sockets)))
 	return p
 }
 

@@ -24,6 +24,7 @@ type nodeFlags struct {
 	eager      size.Bytes
 	sendDepth  int
 	recvDepth  int
+	backlog    int
 	workers    int
 	lock       bool
 	pin        []int
@@ -43,6 +44,7 @@ func (f *nodeFlags) addNode(fs *pflag.FlagSet) {
 	fs.Var(&f.eager, "eager", "messages up to so many bytes are sent whole (default 8 KiB)")
 	fs.IntVar(&f.sendDepth, "send-depth", be.DefaultSendDepth, "work requests of an engine's chain")
 	fs.IntVar(&f.recvDepth, "recv-depth", be.DefaultRecvDepth, "receives that an engine posts: the peer's credits")
+	fs.IntVar(&f.backlog, "backlog", be.DefaultBacklog, "messages that a peer may send on a socket ahead of the receiver")
 	fs.IntVar(&f.workers, "workers", 1, "goroutines that drive engines, each with a completion queue of its own")
 	fs.BoolVar(&f.lock, "lock-threads", false, "give each worker a thread of its own")
 	fs.IntSliceVar(&f.pin, "pin", nil, "keep worker i on the i-th of these `CPUs`: 0,1")
@@ -69,7 +71,7 @@ func (f *nodeFlags) check(set func(string) bool) error {
 			}
 		}
 	}
-	err := firstOf(inRange("workers", f.workers, 1, 64), inRange("send-depth", f.sendDepth, 2, 1<<15), inRange("recv-depth", f.recvDepth, 4, 1<<15),
+	err := firstOf(inRange("workers", f.workers, 1, 64), inRange("send-depth", f.sendDepth, 2, 1<<15), inRange("recv-depth", f.recvDepth, 4, 1<<15), inRange("backlog", f.backlog, 1, 1<<20),
 		notNegative("spin", f.spin), notNegative("window-target", f.target))
 	if set("fragment") {
 		err = firstOf(err, inRange("fragment", int(f.fragment), leastFragment, 1<<30))
@@ -95,7 +97,7 @@ const leastFragment = 256
 func (f *nodeFlags) apply(p *msgtest.Params) {
 	n := &p.Node
 	n.WindowBytes, n.WindowTarget, n.NodeWindowBytes, n.FragmentBytes = int(f.window), f.target, int(f.nodeWindow), int(f.fragment)
-	n.EagerBytes, n.SendDepth, n.RecvDepth = int(f.eager), f.sendDepth, f.recvDepth
+	n.EagerBytes, n.SendDepth, n.RecvDepth, n.Backlog = int(f.eager), f.sendDepth, f.recvDepth, f.backlog
 	n.Workers, n.LockThreads, n.PinCPUs, n.Spin = f.workers, f.lock, f.pin, f.spin
 	p.Weights, p.Unordered, p.Get = f.weights, f.unordered, f.get
 }
