@@ -119,7 +119,7 @@ func (c *Client) Received() uint64 { return c.received.Load() }
 // not wait for the socket's goroutines; Done tells.
 func (c *Client) Close() error {
 	err := c.sock.Close()
-	c.fail(errClosed)
+	c.fail(errClosed) // not retryable for those outstanding: the server may have run them
 	return err
 }
 

@@ -74,6 +74,9 @@ func (p plainInvoker) Open(ctx context.Context, inv *Invocation) (*Stream, error
 	return p.c.openStream(ctx, inv, b)
 }
 
+// Encode makes the request of an invocation, for Go. It goes to Go, or back with Free.
+func (c *Client) Encode(inv *Invocation) (Buf, error) { return c.encode(inv) }
+
 // bufferHolder is an Encoder whose payload is in a buffer of the client already.
 type bufferHolder interface {
 	// takeBuffer gives the buffer; ok is false when there is none of that client.

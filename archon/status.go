@@ -118,7 +118,7 @@ var (
 	errDraining = &Error{Code: Unavailable, Message: "the server takes no new calls: retry elsewhere", Retryable: true}
 	errStreams  = &Error{Code: Unimplemented, Message: "the method streams and the call does not, or the other way round", Retryable: true}
 	errNoBuffer = &Error{Code: InvalidArgument, Message: "the request is not a buffer from Alloc, or was sent already"}
-	errClosed   = &Error{Code: Unavailable, Message: "the client is closed", Retryable: true}
+	errClosed   = &Error{Code: Unavailable, Message: "the client is closed"}
 )
 
 // CodeOf gives the code that a handler's error travels with: that of an Error or

@@ -55,7 +55,7 @@ func (b *bootstrap) fail(err error) error {
 // prepare makes the queue pair and our hello.
 func (b *bootstrap) prepare(listener uint32) error {
 	n := b.n
-	b.enter("prepare the queue pair")
+	b.enter(StepQP)
 	var err error
 	if b.path, err = n.findPath(wish{gidOf(b.attempt.line), b.gidType}); err != nil {
 		return b.fail(err)
@@ -116,7 +116,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 		AckTimeout: n.cfg.AckTimeout, RetryCount: uint8(n.cfg.RetryCount), TrafficClass: n.cfg.TrafficClass, SL: n.cfg.ServiceLevel,
 		RNRTimer: n.cfg.RNRTimer, HopLimit: uint8(n.cfg.HopLimit), FlowLabel: n.cfg.FlowLabel,
 	}
-	b.enter("bring the queue pair up")
+	b.enter(StepInit)
 	if err := p.ToInit(b.q); err != nil {
 		return b.fail(err)
 	}
@@ -141,15 +141,16 @@ func (b *bootstrap) bringUp(dialer bool) error {
 		return b.giveIndex(c, err)
 	}
 	c.e = e
-	b.enter("post the receives")
+	b.enter(StepReceives)
 	if err := e.Prepare(); err != nil {
 		return b.giveIndex(c, err)
 	}
-	b.enter("bring the queue pair up")
+	b.enter(StepRTR)
 	if err := p.ToRTR(b.q); err != nil {
 		n.goodGID.Store(nil) // perhaps it no longer is
 		return b.giveIndex(c, err)
 	}
+	b.enter(StepRTS)
 	if err := p.ToRTS(b.q); err != nil {
 		return b.giveIndex(c, err)
 	}

@@ -53,7 +53,7 @@ func (n *Node) DialWith(ctx context.Context, addr, service string, o SocketOptio
 		}
 		// The engine may have ended since it was looked up: dial anew, twice.
 		if ctx.Err() != nil || !r.conn.dead.Load() || errors.Is(err, ErrRefused) || try == 2 {
-			return nil, errors.Wrapf(err, "be: dial %s: open socket %q", addr, service)
+			return nil, errors.Wrapf(&StepError{Step: StepOpen, Peer: addr, Err: err}, "be: dial %q", service)
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (n *Node) route(ctx context.Context, to way) (route, error) {
 	f := n.flights[to]
 	if f == nil {
 		f = &flight{done: make(chan struct{}), boot: &bootstrap{n: n, addr: to.addr, number: to.number}}
-		f.boot.enter("connect")
+		f.boot.enter(StepConnect)
 		n.flights[to] = f
 		n.wg.Add(1)
 		go n.fly(to, f)
@@ -115,7 +115,7 @@ func (n *Node) fly(to way, f *flight) {
 	n.awaitRebuild(ctx, to)
 	for pause := firstPause; ; pause = min(2*pause, lastPause) {
 		f.route, f.err = n.connect(ctx, to.addr, f.boot)
-		if errors.Is(f.err, errGIDType) && f.boot.gidType == "" {
+		if errors.Is(f.err, ErrGIDType) && f.boot.gidType == "" {
 			if f.boot.gidType = f.boot.their.commonType(&f.boot.own); f.boot.gidType != "" {
 				continue // with a GID that the peer can reach
 			}
@@ -152,7 +152,7 @@ func (n *Node) fly(to way, f *flight) {
 // connect runs the dialer's bootstrap once.
 func (n *Node) connect(ctx context.Context, addr string, b *bootstrap) (r route, err error) {
 	b.q, b.conn, b.attempt, b.their, b.greeted = nil, nil, attempt{}, hello{}, false
-	b.enter("connect")
+	b.enter(StepConnect)
 	dialCtx, cancel := context.WithTimeout(ctx, n.cfg.StepTimeout)
 	b.attempt.line, err = n.cfg.Bootstrap.Dial(dialCtx, addr)
 	cancel()
@@ -209,7 +209,7 @@ func (b *bootstrap) greet() error {
 		case "version":
 			return b.fail(fmt.Errorf("%w: %s", ErrVersion, r.Text))
 		case "gid_type":
-			return b.fail(fmt.Errorf("%w: %w: %s", ErrRefused, errGIDType, strings.TrimPrefix(r.Text, errGIDType.Error()+": ")))
+			return b.fail(fmt.Errorf("%w: %w: %s", ErrRefused, ErrGIDType, strings.TrimPrefix(r.Text, ErrGIDType.Error()+": ")))
 		}
 		return b.fail(fmt.Errorf("%w: %s: %s", ErrRefused, r.Code, r.Text))
 	}

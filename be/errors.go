@@ -34,6 +34,9 @@ var (
 	// ErrIncarnation says that something names another incarnation of a node than
 	// the one that is meant: it is left over from before a restart.
 	ErrIncarnation = errors.New("wrong incarnation")
+	// ErrGIDType says that packets of the two sides' GIDs do not reach each other: the
+	// sides have no version of RoCE in common.
+	ErrGIDType = errors.New("GID types differ, packets would not arrive")
 	// ErrNotRegistered says that a buffer is not from the node's Alloc.
 	ErrNotRegistered = errors.New("buffer is not from this node's Alloc")
 	// ErrEngines says that the node's completion queue has no room for one more
@@ -72,15 +75,36 @@ func (e *PeerError) Error() string {
 // Unwrap gives the cause.
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// StepError is a step of the bootstrap that did not succeed.
+// Steps by their names in StepError, for who decides by them. The bootstrap has more.
+const (
+	StepPort     = "choose a port"
+	StepLimits   = "ask for the device's limits"
+	StepDomain   = "allocate the protection domain"
+	StepMemory   = "set up registered memory"
+	StepCQ       = "create a completion queue"
+	StepArm      = "arm the completion queue"
+	StepConnect  = "connect"
+	StepQP       = "prepare the queue pair"
+	StepInit     = "bring the queue pair to INIT"
+	StepReceives = "post the receives"
+	StepRTR      = "bring the queue pair to RTR"
+	StepRTS      = "bring the queue pair to RTS"
+	StepOpen     = "open a socket" // the first messages over the queue pair
+)
+
+// StepError is a step of NewNode or of the bootstrap that did not succeed, or the arming
+// of a completion queue later.
 type StepError struct {
 	Step string // "read the peer's hello"
-	Peer string
+	Peer string // empty: the step is about this side's device alone
 	Err  error
 }
 
 // Error names peer, step and cause.
 func (e *StepError) Error() string {
+	if e.Peer == "" {
+		return fmt.Sprintf("%s: %v", e.Step, e.Err)
+	}
 	return fmt.Sprintf("connect to %s: %s: %v", e.Peer, e.Step, e.Err)
 }
 

@@ -185,8 +185,6 @@ func (h *hello) checkVersion() error {
 	return nil
 }
 
-// errGIDType says that packets of the two sides' GIDs do not reach each other.
-var errGIDType = errors.New("GID types differ, packets would not arrive")
 
 // commonType is the GID type that both sides have, best first for own; empty if none.
 func (h *hello) commonType(own *hello) string {
@@ -214,7 +212,7 @@ func (h *hello) agree(own *hello, link verbs.LinkLayer) (a agreed, err error) {
 	}
 	if h.GIDType != own.GIDType {
 		return a, fmt.Errorf("%w: the peer's %v is %s, our %v is %s (the peer's port has %s, ours %s): choose a GID of the same type by Config.GIDIndex, or give both ports one",
-			errGIDType, h.GID, h.GIDType, own.GID, own.GIDType, h.types(), own.types())
+			ErrGIDType, h.GID, h.GIDType, own.GID, own.GIDType, h.types(), own.types())
 	}
 	ours, theirs := verbs.Address{Link: link, LID: own.LID, GID: own.GID}, verbs.Address{Link: link, LID: h.LID, GID: h.GID}
 	if a.global, err = ours.Global(theirs); err != nil {

@@ -185,7 +185,7 @@ func (l *Listener) bootstrap(b *bootstrap) error {
 		err = refuse("setup", err)
 	} else if _, bad := b.their.agree(&b.own, b.path.port.LinkLayer); bad != nil {
 		code := "path"
-		if errors.Is(bad, errGIDType) {
+		if errors.Is(bad, ErrGIDType) {
 			code = "gid_type"
 		}
 		err = refuse(code, bad)

@@ -70,7 +70,7 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	}
 	if anyPort {
 		if cfg.Port, err = verbs.BestPort(ctx); err != nil {
-			return nil, errors.Wrap(err, "be: new node: choose a port")
+			return nil, stepOfNode(StepPort, err)
 		}
 	}
 	if ports := ctx.Info().Ports; cfg.Port > ports {
@@ -82,7 +82,7 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	}
 	attr, err := ctx.Attr()
 	if err != nil {
-		return nil, errors.Wrap(err, "be: new node: device limits")
+		return nil, stepOfNode(StepLimits, err)
 	}
 	n.maxReads = min(attr.MaxReads, attr.MaxDestReads, 16)
 	n.sendSGE = max(min(attr.MaxSGE, maxSendSGE), 2)
@@ -90,11 +90,11 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 		cfg.CQEntries = min(cfg.CQEntries, attr.MaxCQE)
 	}
 	if n.pd, err = ctx.AllocPD(); err != nil {
-		return nil, errors.Wrap(err, "be: new node: protection domain")
+		return nil, stepOfNode(StepDomain, err)
 	}
 	if n.mem, err = newMemory(n.pd, cfg.PoolBytes, int64(min(attr.MaxMRSize, 1<<62)), n.pokeRetry); err != nil {
 		n.pd.Close()
-		return nil, errors.Wrap(err, "be: new node: registered memory")
+		return nil, stepOfNode(StepMemory, err)
 	}
 	for range cfg.Workers {
 		q, err := ctx.CreateCQ(verbs.CQConfig{Entries: cfg.CQEntries})
@@ -104,7 +104,7 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 			}
 			n.mem.close()
 			n.pd.Close()
-			return nil, errors.Wrapf(err, "be: new node: completion queue of worker %d of %d", len(n.workers), cfg.Workers)
+			return nil, stepOfNode(StepCQ, errors.WithMessagef(err, "of worker %d of %d", len(n.workers), cfg.Workers))
 		}
 		n.workers = append(n.workers, newWorker(n, q))
 	}
@@ -120,6 +120,11 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 		return nil, err
 	}
 	return n, nil
+}
+
+// stepOfNode is the error of a step of NewNode.
+func stepOfNode(step string, err error) error {
+	return errors.Wrap(&StepError{Step: step, Err: err}, "be: new node")
 }
 
 // Alloc gives a buffer of size bytes that can be sent. It is not zeroed. Its

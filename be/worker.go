@@ -244,7 +244,7 @@ func (w *worker) sleep() bool {
 	defer w.asleep.Store(false)
 	if w.deviceUp {
 		if err := w.cq.Arm(false); err != nil {
-			w.deviceLost(err)
+			w.deviceLost(&StepError{Step: StepArm, Err: err})
 			return false
 		}
 	}

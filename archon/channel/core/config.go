@@ -126,8 +126,14 @@ func (c Config) WithDefaults() (Config, error) {
 	return c, c.check()
 }
 
+// SampleInterval is how often whoever drives a Link looks whether something came over
+// its connections.
+func (c Config) SampleInterval() time.Duration { return c.PingInterval / 4 }
+
 // DetectionBound is how long a dead connection can go unnoticed.
-func (c Config) DetectionBound() time.Duration { return c.PingInterval + c.PingTimeout }
+func (c Config) DetectionBound() time.Duration {
+	return c.SampleInterval() + c.PingInterval + c.PingTimeout
+}
 
 func (c Config) check() error {
 	for _, f := range []struct {

@@ -7,6 +7,8 @@ func (o *Op) Ended(s *Shared, now time.Duration, i int, out Outcome) Do {
 	a := o.slots[i]
 	o.slots[i] = slot{}
 	d := now - a.since
+	// Who drains refuses what was on its way: that is no load on it, and no failure.
+	leaving := out == Refused && a.replica.draining.Load()
 	if o.ended && out != Answered {
 		out = Dropped
 	}
@@ -30,12 +32,12 @@ func (o *Op) Ended(s *Shared, now time.Duration, i int, out Outcome) Do {
 		return Do{} // the other may yet answer
 	}
 	o.hedgeAt, o.timeoutAt = 0, 0
-	return o.again(s, now, out)
+	return o.again(s, now, out, leaving)
 }
 
 // again decides on a repetition after the last attempt that was out ended without an
 // answer.
-func (o *Op) again(s *Shared, now time.Duration, out Outcome) Do {
+func (o *Op) again(s *Shared, now time.Duration, out Outcome, leaving bool) Do {
 	switch {
 	case out == Unsent: // costs nobody anything but time
 		o.nth--
@@ -48,7 +50,7 @@ func (o *Op) again(s *Shared, now time.Duration, out Outcome) Do {
 		return o.end(Exhausted)
 	case o.Deadline != 0 && now >= o.Deadline:
 		return o.end(Expired)
-	case out == Lost && o.moves < freeFailovers:
+	case (out == Lost || leaving) && o.moves < freeFailovers:
 		o.moves++
 		return o.launch(s, now, false)
 	}

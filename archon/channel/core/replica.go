@@ -12,6 +12,7 @@ type Replica struct {
 	ID   uint32 // unique in its Set for ever
 	Tier int    // locality: replicas of a lower tier are asked first
 	Key  uint64 // hash of its name, for affinity
+	User any    // the owner's
 
 	ready       atomic.Bool
 	draining    atomic.Bool
@@ -112,3 +113,6 @@ func (r *Replica) admission(now time.Duration) admission {
 	}
 	return closed
 }
+
+// ProbeOver gives a probe back that no attempt came of.
+func (r *Replica) ProbeOver() { r.probing.Store(false) }
