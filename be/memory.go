@@ -38,6 +38,7 @@ var domainAccess = [numDomains]mr.Access{
 // Free tells the workers.
 type memory struct {
 	cfg    bemalloc.Config // of every pool, but for Access
+	local  *bemalloc.Pool  // the first of pools
 	pools  [numDomains]atomic.Pointer[bemalloc.Pool]
 	opened sync.Mutex // to make one
 	closed bool       // no more; under opened
@@ -52,7 +53,8 @@ type memory struct {
 func newMemory(r mr.Registrar, limit, maxRegion int64, poke func()) (*memory, error) {
 	m := &memory{cfg: bemalloc.Config{Registrar: r, MaxRegionBytes: maxRegion, Budget: bemalloc.NewBudget(limit)}, poke: poke}
 	m.offered.Store(math.MaxInt64)
-	_, err := m.pool(localDomain)
+	var err error
+	m.local, err = m.pool(localDomain)
 	return m, err
 }
 
@@ -81,16 +83,19 @@ func (m *memory) pool(d domain) (*bemalloc.Pool, error) {
 
 // of gives the pool that a buffer is from; the local one for memory of somebody else.
 func (m *memory) of(b []byte) *bemalloc.Pool {
-	local := m.pools[localDomain].Load()
-	if local.Covers(b) {
-		return local
+	if m.local.Covers(b) {
+		return m.local
 	}
+	return m.elsewhere(b)
+}
+
+func (m *memory) elsewhere(b []byte) *bemalloc.Pool {
 	for d := localDomain + 1; d < numDomains; d++ {
 		if p := m.pools[d].Load(); p != nil && p.Covers(b) {
 			return p
 		}
 	}
-	return local
+	return m.local
 }
 
 // alloc gives n bytes of a domain.
@@ -103,19 +108,27 @@ func (m *memory) alloc(d domain, n int) ([]byte, error) {
 }
 
 // Alloc gives an engine n bytes of the local domain.
-func (m *memory) Alloc(n int) ([]byte, error) { return m.allocNoting(localDomain, n) }
-
-// AllocWritable gives an engine n bytes for a peer to write to.
-func (m *memory) AllocWritable(n int) ([]byte, error) { return m.allocNoting(writableDomain, n) }
-
-// allocNoting is alloc after which, if it fails, a Free tells the workers.
-func (m *memory) allocNoting(d domain, n int) ([]byte, error) {
-	b, err := m.alloc(d, n)
+func (m *memory) Alloc(n int) ([]byte, error) {
+	b, err := m.local.Alloc(n)
 	if err != nil {
-		m.noteDamage(err)
-		m.short.Store(true)
+		m.ranShort(err)
 	}
 	return b, err
+}
+
+// AllocWritable gives an engine n bytes for a peer to write to.
+func (m *memory) AllocWritable(n int) ([]byte, error) {
+	b, err := m.alloc(writableDomain, n)
+	if err != nil {
+		m.ranShort(err)
+	}
+	return b, err
+}
+
+// ranShort notes that an engine got no memory: the next Free tells the workers.
+func (m *memory) ranShort(err error) {
+	m.noteDamage(err)
+	m.short.Store(true)
 }
 
 // allocMessage gives the application n bytes to send: that peers may read, if messages
@@ -124,7 +137,7 @@ func (m *memory) allocMessage(n int) ([]byte, error) {
 	if int64(n) > m.offered.Load() {
 		return m.alloc(readableDomain, n)
 	}
-	return m.alloc(localDomain, n)
+	return m.local.Alloc(n)
 }
 
 // offer says that messages of more than n bytes are offered to a peer from now on.
