@@ -127,25 +127,10 @@ func (w *worker) run() {
 	}
 	idle, idleSince := 0, time.Duration(0)
 	for {
-		w.now = time.Since(w.n.start)
-		w.lookAtCommands()
-		busy := w.ring.run(commandBatch, w.execute) > 0
+		busy := w.turn()
 		if w.quit {
 			break
 		}
-		if w.poll() {
-			busy = true
-		} else if len(w.lost) > 0 {
-			busy = true
-			w.dropLost()
-		}
-		if w.retry.Load() && w.retry.Swap(false) {
-			w.retryHeld()
-		}
-		if w.now >= w.next {
-			w.tick()
-		}
-		w.flush()
 		if busy {
 			idle, idleSince = 0, w.now
 			continue
@@ -165,6 +150,27 @@ func (w *worker) run() {
 			runtime.Gosched()
 		}
 	}
+}
+
+// turn does once all that there is to do; false if that was nothing.
+func (w *worker) turn() (busy bool) {
+	w.now = time.Since(w.n.start)
+	w.lookAtCommands()
+	busy = w.ring.run(commandBatch, w.execute) > 0
+	if w.poll() {
+		busy = true
+	} else if len(w.lost) > 0 {
+		busy = true
+		w.dropLost()
+	}
+	if w.retry.Load() && w.retry.Swap(false) {
+		w.retryHeld()
+	}
+	if w.now >= w.next {
+		w.tick()
+	}
+	w.flush()
+	return busy
 }
 
 // poll takes what completed; false when there was nothing.
