@@ -40,8 +40,9 @@ func (n *Node) Send(k *core.Socket, b []byte, done func(error)) error {
 			n.note(note{what: noteDone, err: err, done: done})
 		}
 	})
-	n.sends++
-	n.touch(n.of(k))
+	e := n.of(k)
+	e.t.sends++
+	n.touch(e)
 	return nil
 }
 

@@ -28,9 +28,9 @@ func New(f *fabric.Fabric, cfg Config) (*Cluster, error) {
 		return nil, err
 	}
 	c := &Cluster{f: f, k: f.Kernel(), cfg: cfg, psns: des.NewStream(f.Seed(), streamPSN, 0, 0)}
-	c.pollKind = c.k.Handle(func(a, _ int32) { c.nodes[a].poll() })
+	c.pollKind = c.k.Handle(func(a, b int32) { c.nodes[a].threads[b].poll() })
 	c.tellKind = c.k.Handle(func(a, b int32) { c.nodes[a].tellUpTo(uint32(b)) })
-	c.stepKind = c.k.Handle(func(a, _ int32) { c.nodes[a].step() })
+	c.stepKind = c.k.Handle(func(a, b int32) { c.nodes[a].threads[b].step() })
 	c.tickKind = c.k.Handle(func(a, b int32) { c.nodes[a].tick(b) })
 	c.callKind = c.k.Handle(func(a, _ int32) { c.calls.Take(a)() })
 	var bulk []byte

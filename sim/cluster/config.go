@@ -51,8 +51,12 @@ type Config struct {
 	StepDelay des.Time
 
 	// Costs of a node's processor, instead of StepDelay; nil: it takes no more than
-	// that. Nodes then have a core for engines and one for the application.
+	// that. Nodes then have a core for each thread and one for the application.
 	Costs *hostcpu.EngineCosts
+
+	// Threads is how many a node's engines are spread over in turn, as the workers of
+	// be.Config; 0: 1.
+	Threads int
 }
 
 // fill takes the defaults and checks the rest. The bounds are those of be.Config.
@@ -71,6 +75,7 @@ func (c *Config) fill() error {
 		{"Backlog", &c.Backlog, 128, 1, 1 << 20},
 		{"MaxSockets", &c.MaxSockets, 1 << 16, 1, 1 << 24},
 		{"QuotaBytes", &c.QuotaBytes, 1 << 30, 1, math.MaxInt},
+		{"Threads", &c.Threads, 1, 1, 256},
 		{"MemoryBytes", &c.MemoryBytes, 1 << 30, 1, math.MaxInt},
 	} {
 		if *f.v = cmp.Or(*f.v, f.def); *f.v < f.min || *f.v > f.max {

@@ -4,12 +4,10 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/be/core"
-	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim/des"
 	"github.com/byteexpress/byteexpress/sim/fabric"
 	"github.com/byteexpress/byteexpress/sim/hostcpu"
-	"github.com/byteexpress/byteexpress/sim/nic"
 )
 
 // App is what the application of a node wants to hear; what is nil is not told.
@@ -33,7 +31,7 @@ type Node struct {
 
 	c       *Cluster
 	host    *fabric.Host
-	cq      *nic.CQ
+	threads []*thread
 	mem     *memory
 	quota   quota
 	bound   *core.Cap
@@ -42,11 +40,8 @@ type Node struct {
 	engines []*engine
 	toPeer  map[int]*engine          // looked up only
 	byCore  map[*core.Engine]*engine // looked up only
-	dirty   []*engine
-	planned bool // a step is to come
 	later   []note
 	first   int // of later
-	polled  [64]cq.Completion
 
 	processor
 }
@@ -55,6 +50,7 @@ type Node struct {
 type engine struct {
 	core    *core.Engine
 	n       *Node
+	t       *thread
 	num     int32
 	peer    int
 	isDirty bool
@@ -88,7 +84,7 @@ const (
 func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
 	n := &Node{c: c, host: h, delay: c.cfg.StepDelay, toPeer: map[int]*engine{}, byCore: map[*core.Engine]*engine{}, quota: quota{limit: c.cfg.QuotaBytes}}
 	if c.cfg.Costs != nil {
-		n.cpu, n.costs = hostcpu.New(cores), c.cfg.Costs
+		n.cpu, n.costs = hostcpu.New(c.cfg.Threads+1), c.cfg.Costs
 	}
 	n.mem = &memory{host: h, limit: c.cfg.MemoryBytes, live: map[uint64]block{}, bulk: bulk, bulkFrom: c.cfg.EagerBytes}
 	if bulk != nil {
@@ -99,12 +95,15 @@ func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
 	}
 	if c.cfg.NodeWindow > 0 {
 		n.bound = core.NewCap(c.cfg.NodeWindow, func(h core.Handler) {
-			e := h.(*engine)
-			n.touch(e)
+			n.touch(h.(*engine))
 		})
 	}
-	n.cq = h.NewCQ(1, n.plan)
-	n.cq.Arm(false)
+	for i := range c.cfg.Threads {
+		t := &thread{n: n, num: i}
+		t.cq = h.NewCQ(1, t.plan)
+		t.cq.Arm(false)
+		n.threads = append(n.threads, t)
+	}
 	return n, nil
 }
 
@@ -127,18 +126,19 @@ func (n *Node) Stats() (s core.Stats) {
 }
 
 func (n *Node) newEngine(peer int, initiator bool) (*engine, error) {
-	cfg := &n.c.cfg
-	q, err := n.host.NewQP(n.cq, n.cq, qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 4, RecvSGE: 2})
+	cfg, t := &n.c.cfg, n.threads[len(n.engines)%len(n.threads)]
+	q, err := n.host.NewQP(t.cq, t.cq, qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 4, RecvSGE: 2})
 	if err != nil {
 		return nil, err
 	}
 	// The queue has room for all that the engines may have posted.
-	if need := (len(n.engines) + 1) * (cfg.SendDepth + cfg.RecvDepth); need > n.cq.Capacity() {
-		if err := n.cq.Resize(2 * need); err != nil {
+	t.engines++
+	if need := t.engines * (cfg.SendDepth + cfg.RecvDepth); need > t.cq.Capacity() {
+		if err := t.cq.Resize(2 * need); err != nil {
 			return nil, err
 		}
 	}
-	e := &engine{n: n, num: int32(len(n.engines)), peer: peer, armed: core.Never}
+	e := &engine{n: n, t: t, num: int32(len(n.engines)), peer: peer, armed: core.Never}
 	n.mem.exact = true
 	e.core, err = core.NewEngine(cfg.engine(int(e.num), initiator, n.bound), q, n.mem, &n.quota, e)
 	n.mem.exact = false
@@ -157,72 +157,6 @@ func (n *Node) Engine(peer int) *core.Engine {
 		return e.core
 	}
 	return nil
-}
-
-// plan has a step follow.
-func (n *Node) plan() {
-	if !n.planned && !n.crashed {
-		n.planned = true
-		if n.cpu != nil {
-			n.planPoll()
-			return
-		}
-		n.c.k.At(n.c.k.Now()+n.delay, n.c.stepKind, int32(n.ID()), 0)
-	}
-}
-
-// touch has an engine flushed in this step or the next.
-func (n *Node) touch(e *engine) {
-	if !e.isDirty {
-		e.isDirty = true
-		n.dirty = append(n.dirty, e)
-	}
-	n.plan()
-}
-
-// step works off all completions, tells the application, and flushes.
-func (n *Node) step() {
-	if n.crashed {
-		return
-	}
-	if n.cpu != nil {
-		n.act()
-	} else {
-		now := n.c.k.Now().Duration()
-		for got := n.cq.Poll(n.polled[:]); got > 0; got = n.cq.Poll(n.polled[:]) {
-			for i := range n.polled[:got] {
-				n.complete(now, &n.polled[i])
-			}
-		}
-		n.flush(now)
-	}
-	n.planned = false
-	n.cq.Arm(false)
-	if n.cq.Waiting() || len(n.dirty) > 0 {
-		n.plan()
-	}
-}
-
-// complete gives a completion to its engine.
-func (n *Node) complete(now time.Duration, c *cq.Completion) {
-	e := n.engines[int32(c.ID&^recvBit>>32)]
-	e.core.Complete(now, c)
-	n.touch(e)
-}
-
-// flush has the engines that did something post, and tells the application.
-func (n *Node) flush(now time.Duration) {
-	n.tell()
-	for i := 0; i < len(n.dirty); i++ { // telling may touch more
-		e := n.dirty[i]
-		e.isDirty = false
-		if !e.isDown {
-			e.core.Flush(now)
-		}
-		e.arm(now)
-		n.tell()
-	}
-	n.dirty = n.dirty[:0]
 }
 
 // arm sees to it that the engine is called at its deadline. An earlier event that

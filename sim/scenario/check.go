@@ -51,6 +51,7 @@ func (s *Scenario) fill() {
 	def(&e.FragmentBytes, 8<<10)
 	def(&e.EagerBytes, 512)
 	def(&e.SendDepth, 16)
+	def(&e.Threads, 4)
 	def(&e.RecvDepth, 8)
 	def(&e.WindowBytes, e.FragmentBytes)
 	def(&e.MaxWindowBytes, max(1<<20, e.FragmentBytes))
@@ -169,6 +170,7 @@ func (s *Scenario) check() error {
 		{"nic.quantum", s.NIC.Quantum, 1, 1024, "it is a number of packets"},
 		{"engine.fragment_bytes", e.FragmentBytes, 256, 16 << 20, "it is what one WRITE or READ carries"},
 		{"engine.eager_bytes", e.EagerBytes, 256, 1 << 20, "messages up to here are one SEND"},
+		{"engine.threads", e.Threads, 1, 256, "it is how many cores do the work of engines"},
 		{"engine.send_depth", e.SendDepth, 2, 1 << 15, "it is the length of an engine's chain"},
 		{"engine.recv_depth", e.RecvDepth, 4, 1 << 15, "it is how many receives are posted"},
 		{"engine.window_bytes", e.WindowBytes, e.FragmentBytes, maxWindow, "a window has room for a fragment"},
@@ -181,8 +183,8 @@ func (s *Scenario) check() error {
 	if !(sw.Pmax >= 0 && sw.Pmax <= 1) {
 		return errors.Errorf("switch.ecn_pmax is %v, want 0 to 1: it is a probability", sw.Pmax)
 	}
-	if !slices.Contains([]int{256, 512, 1024, 2048, 4096}, s.NIC.MTU) {
-		return errors.Errorf("nic.mtu_bytes is %d, want 256, 512, 1024, 2048 or 4096: a path MTU is one of these", s.NIC.MTU)
+	if err := checkMTU("nic.mtu_bytes", s.NIC.MTU); err != nil {
+		return err
 	}
 	if _, ok := dcqcnProfiles[s.NIC.DCQCN]; !ok {
 		return oneOf("nic.dcqcn", s.NIC.DCQCN, "paper15", "off")
@@ -203,6 +205,13 @@ func (s *Scenario) check() error {
 		if err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+func checkMTU(name string, v int) error {
+	if !slices.Contains([]int{256, 512, 1024, 2048, 4096}, v) {
+		return errors.Errorf("%s is %d, want 256, 512, 1024, 2048 or 4096: a path MTU is one of these", name, v)
 	}
 	return nil
 }
@@ -236,6 +245,7 @@ func (w *Workload) check() error {
 		add("clients", w.Clients, 1, maxHosts-1, "it is how many hosts send to one")
 		add("connections", w.Connections, 1, 100_000, "it is the number of sockets in all")
 		add("outstanding", w.Outstanding, 1, 128, "it is how many messages a socket has under way")
+		add("rate_per_s", w.Rate, 0, 1_000_000_000, "it is of all sockets together; 0 is as fast as answers come")
 	default:
 		return oneOf("workload.kind", w.Kind, incastKind, trainingKind, inferenceKind, connectionsKind)
 	}
@@ -290,6 +300,19 @@ func (s *Scenario) checkVariants() error {
 		seen[v.Name] = true
 		if !slices.Contains(transports, v.Transport) {
 			return oneOf("variants.transport", v.Transport, transports...)
+		}
+		if v.Gbps != 0 {
+			if err := checkLimits([]limit{{"variants.gbps", v.Gbps, 1, 800, "it is the rate of a host's link"}}); err != nil {
+				return err
+			}
+		}
+		if v.MTU != 0 {
+			if err := checkMTU("variants.mtu_bytes", v.MTU); err != nil {
+				return err
+			}
+		}
+		if z := &s.Workload.Size; v.Transport == rcTransport && max(z.Fixed, z.P99) > rawMessage/4 {
+			return errors.Errorf("workload.size is up to %d bytes, want at most %d with transport rc: it is what its receives have room for", max(z.Fixed, z.P99), rawMessage/4)
 		}
 		if v.WindowBytes != 0 && v.WindowBytes < s.Engine.FragmentBytes || v.WindowBytes > maxWindow {
 			return errors.Errorf("variants.window_bytes of %q is %d, want %d, a fragment, to %d, or 0 for none", v.Name, v.WindowBytes, s.Engine.FragmentBytes, maxWindow)

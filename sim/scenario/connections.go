@@ -1,8 +1,8 @@
 package scenario
 
-// connections has clients send small messages to one server over many sockets, each
-// with so many under way as the scenario says. A message takes from the client's call
-// until the server has it.
+// connections has clients send messages to one server over many sockets, each with so
+// many under way as the scenario says. A message takes from the client's call until
+// the server has it.
 type connections struct {
 	lines []*line
 	took  *tally

@@ -1,5 +1,7 @@
 package scenario
 
+import "github.com/byteexpress/byteexpress/sim/des"
+
 // workloads by their kinds.
 var workloads = map[string]func() workload{
 	incastKind:      func() workload { return new(incast) },
@@ -35,26 +37,44 @@ func (w *incast) start(b *bench) error {
 func (w *incast) finish(*bench, *Run) {}
 
 // loop has the first end of every line send as long as the load lasts: a message when
-// the one before ended, with so many under way as the scenario says.
+// the one before ended, with so many under way as the scenario says. With a rate it
+// waits in between, so long that all together would have the rate if messages took no
+// time.
 func (b *bench) loop(lines []*line, t *tally) {
-	cfg := &b.s.Workload
+	cfg, mean := &b.s.Workload, des.Time(0)
+	if cfg.Rate > 0 {
+		mean = des.Second / des.Time(cfg.Rate) * des.Time(len(lines)*cfg.Outstanding)
+	}
 	for i, l := range lines {
 		sizes, rng, under := cfg.Size.sizer(b.random(uint64(i), 0)), b.random(uint64(i), 1), new(marks)
-		l.got[1] = func(size int) {
-			b.done(under.pop(), size)
-			b.received(size)
-		}
-		l.failed = func(error) { b.failAll(under) }
+		b.arrivals(l, under)
 		var next func(error)
-		next = func(err error) {
-			if err != nil || b.now() >= b.end {
-				return
+		send := func() {
+			if b.now() < b.end {
+				under.push(b.begin(t))
+				b.broke(l.send(0, sizes.next(), next))
 			}
-			under.push(b.begin(t))
-			b.broke(l.send(0, sizes.next(), next))
+		}
+		next = func(err error) {
+			switch {
+			case err != nil:
+			case mean > 0:
+				b.n.at(b.now()+exponentialTime(&rng, mean), send)
+			default:
+				send()
+			}
 		}
 		for range cfg.Outstanding {
-			b.n.at(b.now()+timeUpTo(&rng, cfg.Jitter), func() { next(nil) })
+			b.n.at(b.now()+timeUpTo(&rng, max(cfg.Jitter, Span(mean))), send)
 		}
 	}
+}
+
+// arrivals ends the messages of a line's first end as they arrive, or when it broke.
+func (b *bench) arrivals(l *line, under *marks) {
+	l.got[1] = func(size int) {
+		b.done(under.pop(), size)
+		b.received(size)
+	}
+	l.failed = func(error) { b.failAll(under) }
 }

@@ -61,8 +61,8 @@ func (w *inference) start(b *bench) error {
 				})
 			}
 		}
-		for range cfg.Outstanding {
-			b.n.at(b.start+timeUpTo(&rng, max(cfg.Jitter, Span(des.Microsecond))), fetch)
+		for range cfg.Outstanding { // not all at once: rankers do not wait for one another
+			b.n.at(b.start+timeUpTo(&rng, max(cfg.Jitter, 2*cfg.Think, Span(des.Microsecond))), fetch)
 		}
 	}
 	return nil

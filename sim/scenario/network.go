@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"cmp"
+
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/sim/des"
@@ -38,7 +40,7 @@ type line struct {
 }
 
 // transports are those that a variant may name.
-var transports = []string{"rdma", "tcp-cubic-200", "tcp-cubic-5", "tcp-dctcp-5"}
+var transports = []string{"rdma", "tcp-cubic-200", "tcp-cubic-5", "tcp-dctcp-5", rcTransport, udTransport}
 
 // topologies are the kinds of them.
 var topologies = []string{"single", "leafspine", "pair"}
@@ -55,6 +57,9 @@ var dcqcnProfiles = map[string]func() fabric.DCQCN{
 	"off":     func() fabric.DCQCN { return fabric.DCQCN{} },
 }
 
+// mtu is the variant's path MTU in bytes.
+func (v *Variant) mtu(s *Scenario) int { return cmp.Or(v.MTU, s.NIC.MTU) }
+
 // buildFabric makes the network of a variant.
 func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
 	t, sw := &s.Topology, &s.Switch
@@ -64,7 +69,7 @@ func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
 			BufferBytes: sw.BufferBytes, EgressBytes: sw.EgressBytes, Latency: sw.Latency.time(), PFC: !sw.Lossy,
 			ECN: fabric.ECN{KminBytes: sw.KminBytes, KmaxBytes: sw.KmaxBytes, Pmax: sw.Pmax, Gbps: sw.ECNGbps},
 		},
-		NIC: fabric.NICConfig{MTU: mtuOf(s.NIC.MTU), Quantum: s.NIC.Quantum, Cache: caches[s.NIC.Cache]()},
+		NIC: fabric.NICConfig{MTU: mtuOf(v.mtu(s)), Quantum: s.NIC.Quantum, Cache: caches[s.NIC.Cache]()},
 	}
 	if tcpProfiles[v.Transport] != nil && tcpProfiles[v.Transport]().Control == tcp.DCTCP {
 		cfg.Switch.LossyECN = fabric.ECNDCTCP()
@@ -72,7 +77,7 @@ func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
 	if !v.NoDCQCN {
 		cfg.NIC.DCQCN = dcqcnProfiles[s.NIC.DCQCN]()
 	}
-	down := fabric.Link{Gbps: t.Gbps, Delay: t.Delay.time()}
+	down := fabric.Link{Gbps: cmp.Or(v.Gbps, t.Gbps), Delay: t.Delay.time()}
 	var f *fabric.Fabric
 	var err error
 	switch t.Kind {
@@ -88,8 +93,11 @@ func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
 
 // newNetwork makes the network of a variant with what carries its messages.
 func (s *Scenario) newNetwork(v *Variant) (network, error) {
-	if v.Transport == "rdma" {
+	switch v.Transport {
+	case "rdma":
 		return newEngines(s, v)
+	case rcTransport, udTransport:
+		return newVerbs(s, v)
 	}
 	return newTCP(s, v)
 }

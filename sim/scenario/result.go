@@ -42,13 +42,17 @@ type Class struct {
 	Unfinished int    `json:"unfinished"`       // that did not, or failed
 	Failed     int    `json:"failed,omitempty"` // of those, that ended with an error
 	Bytes      int64  `json:"bytes"`            // of payload
-	MinNS      int64  `json:"min_ns"`
-	MeanNS     int64  `json:"mean_ns"`
-	P50NS      int64  `json:"p50_ns"`
-	P90NS      int64  `json:"p90_ns"`
-	P99NS      int64  `json:"p99_ns"`
-	P999NS     int64  `json:"p999_ns"`
-	MaxNS      int64  `json:"max_ns"`
+	// Ended and EndedBytes are of all that ended after the warm-up and before the end of
+	// the load, whenever it began: rates are of these.
+	Ended      int   `json:"ended"`
+	EndedBytes int64 `json:"ended_bytes"`
+	MinNS      int64 `json:"min_ns"`
+	MeanNS     int64 `json:"mean_ns"`
+	P50NS      int64 `json:"p50_ns"`
+	P90NS      int64 `json:"p90_ns"`
+	P99NS      int64 `json:"p99_ns"`
+	P999NS     int64 `json:"p999_ns"`
+	MaxNS      int64 `json:"max_ns"`
 	// CDF has the latency at each permille in nanoseconds: CDF[500] is the median.
 	CDF []int64 `json:"cdf_ns,omitempty"`
 }
@@ -89,6 +93,8 @@ func (r *Run) Class(name string) *Class {
 // tally collects the latencies of a class.
 type tally struct {
 	name   string
+	ended  int   // within the measured time
+	endedB int64 // bytes of those
 	times  []des.Time
 	open   int // began in the measured time and have not ended
 	failed int
@@ -97,7 +103,7 @@ type tally struct {
 
 // class sorts them into a result.
 func (t *tally) class() Class {
-	c := Class{Name: t.name, Count: len(t.times), Unfinished: t.open + t.failed, Failed: t.failed, Bytes: t.bytes}
+	c := Class{Name: t.name, Count: len(t.times), Unfinished: t.open + t.failed, Failed: t.failed, Bytes: t.bytes, Ended: t.ended, EndedBytes: t.endedB}
 	if c.Count == 0 {
 		return c
 	}

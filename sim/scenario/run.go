@@ -197,6 +197,10 @@ func (b *bench) begin(t *tally) mark {
 
 // done ends it, with so many bytes of payload.
 func (b *bench) done(m mark, bytes int) {
+	if now := b.now(); now >= b.warm && now < b.end {
+		m.t.ended++
+		m.t.endedB += int64(bytes)
+	}
 	if m.measured {
 		m.t.open--
 		m.t.times = append(m.t.times, b.now()-m.at)

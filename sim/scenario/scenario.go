@@ -70,6 +70,7 @@ type Engine struct {
 	WindowBytes    int  `json:"window_bytes,omitempty"`     // of variant "static"; default a fragment
 	WindowTarget   Span `json:"window_target,omitempty"`    // of variant "adaptive"; default 5us
 	MaxWindowBytes int  `json:"max_window_bytes,omitempty"` // of variant "adaptive"; default 1 MiB
+	Threads        int  `json:"threads,omitempty"`          // of a host, over which its engines are spread; default 4
 	FreeCPU        bool `json:"free_cpu,omitempty"`         // engines take no processor time, but act after step_delay
 	StepDelay      Span `json:"step_delay,omitempty"`       // from a completion until the engine acts, with free_cpu; default 500ns
 	AckTimeout     int  `json:"ack_timeout,omitempty"`      // of queue pairs, 4.096 us * 2^n; default 14
@@ -109,6 +110,7 @@ type Workload struct {
 
 	Clients     int `json:"clients,omitempty"`     // connections: hosts that send to one
 	Connections int `json:"connections,omitempty"` // connections: sockets in all, spread over the clients
+	Rate        int `json:"rate_per_s,omitempty"`  // incast, connections: messages of all sockets if each took no time: they wait at random in between; default: they do not
 }
 
 // Sizes is a distribution of message sizes in bytes.
@@ -158,8 +160,13 @@ type Variants []Variant
 // Variant is one way to carry the messages. In a file it is an object or the name of
 // a standard variant; see [Standard].
 type Variant struct {
-	Name      string `json:"name"`
-	Transport string `json:"transport,omitempty"` // "rdma" (default) or a TCP: "tcp-cubic-200", "tcp-cubic-5", "tcp-dctcp-5"
+	Name string `json:"name"`
+	// Transport is "rdma" (default): engines of ByteExpress; a TCP: "tcp-cubic-200",
+	// "tcp-cubic-5", "tcp-dctcp-5"; or a program that has queue pairs and no engine: "rc"
+	// sends over reliable connections, "ud" cuts messages into unreliable datagrams.
+	Transport string `json:"transport,omitempty"`
+	Gbps      int    `json:"gbps,omitempty"`      // of hosts' links; default: the topology's
+	MTU       int    `json:"mtu_bytes,omitempty"` // default: the NIC's
 	Get       bool   `json:"get,omitempty"`       // receivers READ large messages, instead of senders WRITing them
 	NoDCQCN   bool   `json:"no_dcqcn,omitempty"`
 

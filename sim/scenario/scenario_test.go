@@ -73,12 +73,17 @@ func TestSameBytes(t *testing.T) {
 func small(t testing.TB, name string) *Scenario {
 	t.Helper()
 	s := load(t, name)
-	if s.Topology.Hosts > 24 {
-		if err := s.Scale(24); err != nil {
+	if s.Topology.Hosts > 12 {
+		if err := s.Scale(12); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s.Duration, s.Warmup = s.Duration/10, s.Warmup/10
+	if s.Sweep != nil {
+		s.Sweep.Values = s.Sweep.Values[:min(len(s.Sweep.Values), 3)]
+	}
+	if err := s.SetDuration(s.Duration.time() / 10); err != nil {
+		t.Fatal(err)
+	}
 	return s
 }
 

@@ -92,11 +92,7 @@ func (w *training) start(b *bench) error {
 	}
 	for i, l := range w.victims {
 		rng, under := b.random(uint64(i), 2), new(marks)
-		l.got[1] = func(size int) {
-			b.done(under.pop(), size)
-			b.received(size)
-		}
-		l.failed = func(error) { b.failAll(under) }
+		b.arrivals(l, under)
 		var next func()
 		next = func() {
 			if b.now() >= b.end {

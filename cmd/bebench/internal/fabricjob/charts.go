@@ -125,7 +125,7 @@ func (r *Results) sweepCharts(s *scenario.Scenario) (charts []Chart) {
 	for _, class := range r.classes() {
 		add("rate-"+class, "rate of each "+class, "million/s", func(run *scenario.Run) (float64, bool) {
 			k := run.Class(class)
-			return float64(k.Count) / seconds / 1e6, true
+			return float64(k.Ended) / seconds / 1e6, true
 		})
 		for _, q := range []struct {
 			name string

@@ -28,7 +28,7 @@ func (r *Results) Add(s *scenario.Scenario, run *scenario.Run) []report.Row {
 		if p := run.Point; p != nil {
 			row.Point = &report.Point{Of: p.Of, Value: p.Value}
 		}
-		perS, bytesPerS := float64(c.Count)/seconds, float64(c.Bytes)/seconds
+		perS, bytesPerS := float64(c.Ended)/seconds, float64(c.EndedBytes)/seconds
 		row.OpsPerS = &perS
 		if c.Bytes > 0 {
 			gbit := float64(bytesPerS*8) / 1e9

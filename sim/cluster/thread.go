@@ -1,0 +1,131 @@
+package cluster
+
+import (
+	"time"
+
+	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/hostcpu"
+	"github.com/byteexpress/byteexpress/sim/nic"
+)
+
+// thread is what be.Node's worker is: it has a completion queue and engines of its
+// own.
+type thread struct {
+	n       *Node
+	num     int
+	cq      *nic.CQ
+	engines int // that it ever had
+	dirty   []*engine
+	planned bool // a step is to come
+	polled  [64]cq.Completion
+	got     int // completions polled in this step, with costs
+	sends   int // messages that the application sent since the last step
+}
+
+// plan has a step follow.
+func (t *thread) plan() {
+	n := t.n
+	if t.planned || n.crashed {
+		return
+	}
+	t.planned = true
+	if n.cpu != nil {
+		t.planPoll()
+		return
+	}
+	n.c.k.At(n.c.k.Now()+n.delay, n.c.stepKind, int32(n.ID()), int32(t.num))
+}
+
+// touch has an engine flushed in this step of its thread or the next.
+func (n *Node) touch(e *engine) {
+	if !e.isDirty {
+		e.isDirty = true
+		e.t.dirty = append(e.t.dirty, e)
+	}
+	e.t.plan()
+}
+
+// step works off all completions, tells the application, and flushes.
+func (t *thread) step() {
+	n := t.n
+	if n.crashed {
+		return
+	}
+	if n.cpu != nil {
+		t.act()
+	} else {
+		now := n.c.k.Now().Duration()
+		for got := t.cq.Poll(t.polled[:]); got > 0; got = t.cq.Poll(t.polled[:]) {
+			for i := range t.polled[:got] {
+				n.complete(now, &t.polled[i])
+			}
+		}
+		t.flush(now)
+	}
+	t.planned = false
+	t.cq.Arm(false)
+	if t.cq.Waiting() || len(t.dirty) > 0 {
+		t.plan()
+	}
+}
+
+// complete gives a completion to its engine.
+func (n *Node) complete(now time.Duration, c *cq.Completion) {
+	e := n.engines[int32(c.ID&^recvBit>>32)]
+	e.core.Complete(now, c)
+	n.touch(e)
+}
+
+// flush has the engines that did something post, and tells the application.
+func (t *thread) flush(now time.Duration) {
+	n := t.n
+	n.tell()
+	for i := 0; i < len(t.dirty); i++ { // telling may touch more
+		e := t.dirty[i]
+		e.isDirty = false
+		if !e.isDown {
+			e.core.Flush(now)
+		}
+		e.arm(now)
+		n.tell()
+	}
+	t.dirty = t.dirty[:0]
+}
+
+// planPoll has a step begin when the thread's core is free.
+func (t *thread) planPoll() {
+	n := t.n
+	n.c.k.At(max(n.c.k.Now(), n.cpu.Free(t.num)), n.c.pollKind, int32(n.ID()), int32(t.num))
+}
+
+// poll takes completions, and lets the engines act on them when that is paid for.
+func (t *thread) poll() {
+	n := t.n
+	t.got = t.cq.Poll(t.polled[:])
+	cost := n.costs.EmptyPoll + des.Time(t.got)*n.costs.Completion
+	for i := range t.polled[:t.got] {
+		if t.polled[i].ID&recvBit != 0 {
+			cost += n.costs.Message
+		}
+	}
+	cost += des.Time(t.sends) * n.costs.Message
+	t.sends = 0
+	n.c.k.At(n.cpu.Do(t.num, hostcpu.Engine, n.c.k.Now(), cost), n.c.stepKind, int32(n.ID()), int32(t.num))
+}
+
+// act is a step's effect: engines take the completions and post.
+func (t *thread) act() {
+	n := t.n
+	now := n.c.k.Now()
+	before := n.host.Posted()
+	n.host.HoldDoorbells()
+	for i := range t.polled[:t.got] {
+		n.complete(now.Duration(), &t.polled[i])
+	}
+	t.got = 0
+	t.flush(now.Duration())
+	p := n.host.Posted()
+	cost := des.Time(p.Sends-before.Sends)*n.costs.WQE + des.Time(p.Doorbells-before.Doorbells)*n.costs.Doorbell + des.Time(p.Receives-before.Receives)*n.costs.Receive
+	n.host.RingDoorbells(n.cpu.Do(t.num, hostcpu.Engine, now, cost) - now)
+}

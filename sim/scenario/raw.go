@@ -1,0 +1,171 @@
+package scenario
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/fabric"
+	"github.com/byteexpress/byteexpress/sim/nic"
+)
+
+// Transports without an engine: what a program that posts to queue pairs has.
+const (
+	rcTransport = "rc" // SENDs of a reliable connection
+	udTransport = "ud" // unreliable datagrams, as many as the message takes
+)
+
+// verbs is a network of such programs. Their processors take no time.
+type verbs struct {
+	f     *fabric.Fabric
+	ud    bool
+	mtu   int
+	calls des.Table[func()]
+	call  des.Kind
+	poll  des.Kind
+	ends  []*rawEnd
+}
+
+func newVerbs(s *Scenario, v *Variant) (*verbs, error) {
+	f, err := s.buildFabric(v)
+	if err != nil {
+		return nil, err
+	}
+	n := &verbs{f: f, ud: v.Transport == udTransport, mtu: mtuOf(v.mtu(s)).Bytes()}
+	n.call = f.Kernel().Handle(func(a, _ int32) { n.calls.Take(a)() })
+	n.poll = f.Kernel().Handle(func(a, _ int32) { n.ends[a].poll() })
+	if n.ud {
+		for i := range f.Hosts() {
+			f.Host(i).HandleDatagrams(func(_ *fabric.Host, d *fabric.Datagram) {
+				if done, ok := d.Body.(func()); ok {
+					done() // the last of a message
+				}
+			})
+		}
+	}
+	return n, nil
+}
+
+func (n *verbs) fabric() *fabric.Fabric { return n.f }
+
+func (n *verbs) at(t des.Time, f func()) { n.f.Kernel().At(t, n.call, n.calls.Put(f), 0) }
+
+func (n *verbs) run(until des.Time) error { return n.f.Kernel().Run(until) }
+
+func (n *verbs) settle() error { return nil }
+
+func (n *verbs) fault(*Fault, bool) {}
+
+func (n *verbs) counters(*Run) {}
+
+func (n *verbs) dial(from, to int) (*line, error) {
+	l := &line{hosts: [2]int{from, to}}
+	if n.ud {
+		l.send = func(end, size int, done func(error)) error {
+			a, b := n.f.Host(l.hosts[end]), n.f.Host(l.hosts[1-end])
+			arrived := func() {
+				l.got[1-end](size)
+				if done != nil {
+					done(nil)
+				}
+			}
+			for left := size; left > n.mtu; left -= n.mtu {
+				a.SendUD(b, n.mtu, nil)
+			}
+			a.SendUD(b, (size-1)%n.mtu+1, arrived)
+			return nil
+		}
+		return l, nil
+	}
+	var ends [2]*rawEnd
+	for i, h := range l.hosts {
+		var err error
+		if ends[i], err = n.end(h); err != nil {
+			return nil, err
+		}
+		ends[i].got = func(size int) { l.got[i](size) }
+	}
+	for i, e := range ends {
+		p := qp.Path{Global: true, MTU: mtuOf(n.mtu), DGID: ends[1-i].h.GID(), DestNum: ends[1-i].q.Num()}
+		if err := p.Connect(e.q); err != nil {
+			return nil, errors.Wrapf(err, "host %d to host %d", from, to)
+		}
+		if err := e.receive(rawDepth); err != nil {
+			return nil, err
+		}
+	}
+	l.send = func(end, size int, done func(error)) error { return ends[end].send(size, done) }
+	return l, nil
+}
+
+const (
+	rawDepth   = 256     // requests and receives of an end
+	rawMessage = 1 << 20 // longest
+)
+
+// rawEnd is a queue pair with memory for all its messages.
+type rawEnd struct {
+	n   *verbs
+	h   *fabric.Host
+	q   *fabric.QP
+	cq  *nic.CQ
+	reg mr.Region
+	got func(size int)
+
+	waits des.Table[func(error)]
+}
+
+func (n *verbs) end(host int) (*rawEnd, error) {
+	e := &rawEnd{n: n, h: n.f.Host(host)}
+	var err error
+	if e.reg, err = e.h.Register(make([]byte, rawMessage), mr.LocalWrite); err != nil {
+		return nil, err
+	}
+	i := int32(len(n.ends))
+	e.cq = e.h.NewCQ(2*rawDepth, func() { n.f.Kernel().At(n.f.Kernel().Now(), n.poll, i, 0) })
+	e.cq.Arm(false)
+	if e.q, err = e.h.NewQP(e.cq, e.cq, qp.Caps{SendWR: rawDepth, RecvWR: rawDepth, SendSGE: 1, RecvSGE: 1}); err != nil {
+		return nil, err
+	}
+	n.ends = append(n.ends, e)
+	return e, nil
+}
+
+func (e *rawEnd) sge(size int) []qp.SGE {
+	return []qp.SGE{{Addr: e.reg.Addr, Length: uint32(size), LKey: e.reg.LKey}}
+}
+
+func (e *rawEnd) receive(n int) error {
+	for range n {
+		if _, err := e.q.PostRecv([]qp.RecvWR{{SGEs: e.sge(rawMessage)}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *rawEnd) send(size int, done func(error)) error {
+	_, err := e.q.PostSend([]qp.SendWR{{ID: uint64(e.waits.Put(done)), Opcode: qp.Send, Flags: qp.Signaled, SGEs: e.sge(size)}})
+	return err
+}
+
+func (e *rawEnd) poll() {
+	var cs [16]cq.Completion
+	e.cq.Arm(false)
+	for n := e.cq.Poll(cs[:]); n > 0; n = e.cq.Poll(cs[:]) {
+		for i := range cs[:n] {
+			c := &cs[i]
+			switch {
+			case c.Opcode != cq.Recv:
+				if done := e.waits.Take(int32(c.ID)); done != nil {
+					done(c.Err())
+				}
+			case c.Status == cq.Success:
+				_ = e.receive(1) // a queue pair that failed takes none, and needs none
+				e.got(int(c.ByteLen))
+			}
+		}
+	}
+}
