@@ -174,11 +174,11 @@ func (e *engine) arm(now time.Duration) {
 // tick calls an engine whose deadline may have come.
 func (n *Node) tick(num int32) {
 	e := n.engines[num]
-	e.armed = core.Never
-	if e.isDown || n.crashed {
+	now := n.c.k.Now().Duration()
+	if e.armed > now || e.isDown || n.crashed {
 		return
 	}
-	now := n.c.k.Now().Duration()
+	e.armed = core.Never
 	if e.core.Deadline() <= now {
 		e.core.Tick(now)
 		n.touch(e)

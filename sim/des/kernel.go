@@ -45,7 +45,7 @@ func (k *Kernel) Now() Time { return k.now }
 func (k *Kernel) Events() uint64 { return k.done }
 
 // Pending is how many events are to come.
-func (k *Kernel) Pending() int { return len(k.queue) }
+func (k *Kernel) Pending() int { return k.queue.len() }
 
 // At schedules an event. A time that has passed is taken for now.
 func (k *Kernel) At(t Time, kind Kind, a, b int32) {
@@ -67,17 +67,12 @@ func (k *Kernel) AtPlace(t Time, place uint64, kind Kind, a, b int32) {
 }
 
 // Next is the time of the first event to come, Never if there is none.
-func (k *Kernel) Next() Time {
-	if len(k.queue) == 0 {
-		return Never
-	}
-	return k.queue[0].at
-}
+func (k *Kernel) Next() Time { return k.queue.next() }
 
 // Step runs the first event to come and reports whether there was one. The error
 // is a *StuckError.
 func (k *Kernel) Step() (ran bool, err error) {
-	if len(k.queue) == 0 {
+	if k.queue.len() == 0 {
 		return false, nil
 	}
 	e := k.queue.pop()

@@ -106,6 +106,8 @@ func TestAgainstSorting(t *testing.T) {
 		r := NewStream(seed, 0, 0, 0)
 		var q queue
 		var ref []event
+		var after Time
+		step := []Time{1, reach / 50, reach}[seed%3] // all near, some, hardly any
 		for seq := range uint64(2000) {
 			if r.N(5) < 2 && len(ref) > 0 {
 				i := 0
@@ -114,13 +116,15 @@ func TestAgainstSorting(t *testing.T) {
 						i = j
 					}
 				}
-				if got := q.pop(); got != ref[i] {
+				got := q.pop()
+				if got != ref[i] {
 					t.Fatalf("seed %d: %+v, want %+v", seed, got, ref[i])
 				}
+				after = got.at // as with a kernel, nothing is scheduled for before
 				ref = slices.Delete(ref, i, i+1)
 				continue
 			}
-			e := event{at: Time(r.N(50)), seq: seq, a: int32(seq)}
+			e := event{at: after + Time(r.N(50)*r.N(50))*step, seq: seq, a: int32(seq)}
 			q.push(e)
 			ref = append(ref, e)
 		}
@@ -135,8 +139,8 @@ func TestAgainstSorting(t *testing.T) {
 				t.Fatalf("seed %d: %+v, want %+v", seed, got, want)
 			}
 		}
-		if len(q) != 0 {
-			t.Fatalf("seed %d: %d are left", seed, len(q))
+		if q.len() != 0 {
+			t.Fatalf("seed %d: %d are left", seed, q.len())
 		}
 	}
 }

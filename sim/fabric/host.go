@@ -216,12 +216,15 @@ func (h *Host) run() {
 func (h *Host) arm() {
 	if d, ok := h.nic.Deadline(); ok && des.Of(d) < h.armed {
 		h.armed = des.Of(d)
-		h.f.k.At(h.armed, h.f.runKind, int32(h.id), 0)
+		h.f.k.At(h.armed, h.f.wakeKind, int32(h.id), 0)
 	}
 }
 
-// wake is a run that was planned.
+// wake is a run that was planned, unless it is a plan that an earlier one replaced.
 func (h *Host) wake() {
+	if h.armed > h.f.k.Now() {
+		return
+	}
 	h.armed = des.Never
 	h.run()
 }

@@ -149,8 +149,11 @@ func (p *port) mark(c class) {
 	p.stats.Marked++
 }
 
-// kick looks again.
+// kick looks again, unless it is to look sooner.
 func (p *port) kick() {
+	if p.kickAt > p.f.k.Now() {
+		return
+	}
 	p.kickAt = des.Never
 	p.start()
 }
