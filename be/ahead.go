@@ -16,8 +16,11 @@ func (w *worker) lookAhead(n int) {
 	k, sum := 0, uint32(0)
 	for i := range n {
 		c := &w.wcs[i]
-		if index := int(c.ID &^ idRecv >> idIndexShift); c.ID&idRecv != 0 && index < len(w.conns) && w.conns[index] != nil {
-			if s := w.conns[index].e.Receiver(c); s != nil {
+		if c.ID&idRecv == 0 {
+			continue
+		}
+		if conn := w.connOf(c); conn != nil {
+			if s := conn.e.Receiver(c); s != nil {
 				w.seen[k] = s
 				k++
 			}

@@ -62,10 +62,14 @@ func (b *bootstrap) prepare(listener uint32) error {
 	}
 	if !b.worker().takeEntries() {
 		return b.fail(fmt.Errorf("%w: %d completions of Config.CQEntries %d are spoken for, %d more needed: raise it",
-			ErrEngines, b.worker().entries.Load(), b.worker().cq.Capacity(), n.cfg.SendDepth+n.cfg.RecvDepth))
+			ErrEngines, b.worker().entries.Load(), b.worker().cq.Capacity(), b.worker().entriesEach()))
 	}
 	caps := qp.Caps{SendWR: n.cfg.SendDepth, RecvWR: n.cfg.RecvDepth, SendSGE: n.sendSGE, RecvSGE: 2}
-	if b.q, err = n.pd.CreateQP(verbs.QPConfig{SendCQ: b.worker().cq, RecvCQ: b.worker().cq, Caps: caps}); err != nil {
+	queues := verbs.QPConfig{SendCQ: b.worker().cq, RecvCQ: b.worker().cq, Caps: caps}
+	if s := b.worker().shared; s != nil {
+		queues.SRQ, queues.Caps.RecvWR, queues.Caps.RecvSGE = s.srq, 0, 0
+	}
+	if b.q, err = n.pd.CreateQP(queues); err != nil {
 		b.worker().freeEntries()
 		return b.fail(err)
 	}
@@ -89,7 +93,7 @@ func (b *bootstrap) prepare(listener uint32) error {
 func (n *Node) hello(listener uint32) hello {
 	return hello{
 		Protocol: protocolName, MinVersion: minVersion, MaxVersion: maxVersion, Incarnation: n.id, Listener: listener, Device: n.device,
-		RecvDepth: n.cfg.RecvDepth, Eager: n.cfg.EagerBytes, Fragment: n.cfg.FragmentBytes, MaxMessage: int64(n.cfg.MaxMessage),
+		RecvDepth: n.cfg.RecvDepth, RecvMost: n.cfg.SharedReceives, Eager: n.cfg.EagerBytes, Fragment: n.cfg.FragmentBytes, MaxMessage: int64(n.cfg.MaxMessage),
 		Backlog: n.cfg.Backlog, MaxSockets: n.cfg.MaxSockets, MaxReads: n.maxReads, TrafficClass: int(n.cfg.TrafficClass),
 		ServiceLevel: int(n.cfg.ServiceLevel), Features: ownFeatures,
 	}
@@ -136,13 +140,19 @@ func (b *bootstrap) bringUp(dialer bool) error {
 		Unordered: b.their.has(&b.own, featureUnordered), Get: get, HoldTimeout: n.cfg.HoldTimeout,
 		Keepalive: n.cfg.Keepalive, PeerTimeout: n.cfg.PeerTimeout, DrainTimeout: n.cfg.StepTimeout, Linger: n.cfg.Linger,
 	}
+	if w.shared != nil {
+		cfg.Shared = w.shared.SharedRecv
+	}
+	if cfg.Lend = b.their.has(&b.own, featureLend); cfg.Lend {
+		cfg.PeerMost = b.their.RecvMost
+	}
 	e, err := core.NewEngine(cfg, b.q, n.mem, n.quota, c)
 	if err != nil {
 		return b.giveIndex(c, err)
 	}
 	c.e = e
 	b.enter(StepReceives)
-	if err := e.Prepare(); err != nil {
+	if err := w.prepareEngine(c); err != nil {
 		return b.giveIndex(c, err)
 	}
 	b.enter(StepRTR)
@@ -169,7 +179,7 @@ func (b *bootstrap) giveIndex(c *conn, err error) error {
 	w := b.worker()
 	w.submit(&command{kind: cmdCall, call: func() { w.free = append(w.free, c.index) }})
 	if c.e != nil {
-		c.e.Abort()
+		w.abortEngine(c)
 		b.q = nil
 		b.worker().freeEntries()
 	}

@@ -18,6 +18,9 @@ const (
 	// DefaultRecvDepth gives a peer two chains' worth of small messages before it
 	// has to wait for news.
 	DefaultRecvDepth = 64
+	// DefaultSharedDepth is what an engine is promised of shared receives: so many small
+	// messages can come at once until more is lent.
+	DefaultSharedDepth = 8
 	// DefaultEagerBytes: up to here a receive buffer held ready (RecvDepth of
 	// them an engine: 512 KiB) costs less than the round trip of a rendezvous.
 	DefaultEagerBytes    = 8 << 10
@@ -37,7 +40,8 @@ const (
 
 	maxWorkers   = 64   // of one node, and lanes that a peer may ask for: a socket's worth of cores
 	maxCPU       = 1023 // CPU_SETSIZE of the C library's cpu_set_t, less 1
-	minRecvDepth = 4    // with fewer, the reserve cannot keep both sides going
+	maxShared    = 1 << 20
+	minRecvDepth = 4 // with fewer, the reserve cannot keep both sides going
 	maxDepth     = 1 << 15
 	minEager     = 256 // control messages must fit
 )
@@ -68,11 +72,18 @@ type Config struct {
 	// latency after a pause, for a busy core. 0: a few looks.
 	Spin time.Duration
 
-	SendDepth     int // work requests of one engine's chain
-	RecvDepth     int // receives posted by each engine, at least 4; the peer's credits
-	EagerBytes    int // messages up to here are sent whole; the smaller value of both sides counts
-	FragmentBytes int // bytes a WRITE; the smaller value of both sides counts
-	WindowBytes   int // of fragments posted and not completed, of one engine; at least one fragment
+	SendDepth int // work requests of one engine's chain
+	RecvDepth int // receives posted by each engine, at least 4; the peer's credits
+	// SharedReceives has all engines of a worker take their receives from one shared
+	// queue of that many, for nodes with very many peers: RecvDepth (0: then
+	// DefaultSharedDepth) is what each engine is promised, and the rest goes to those
+	// that receive, and comes back when they rest. 0: each engine has RecvDepth of its
+	// own. verbs.ErrUnsupported on a device without shared receive queues. Peers that do
+	// not know the mode keep to RecvDepth.
+	SharedReceives int
+	EagerBytes     int // messages up to here are sent whole; the smaller value of both sides counts
+	FragmentBytes  int // bytes a WRITE; the smaller value of both sides counts
+	WindowBytes    int // of fragments posted and not completed, of one engine; at least one fragment
 	// NodeWindowBytes is the same of all engines together (each worker has its part of
 	// it): a node with many peers then has no more than this on its way through its own
 	// port, and engines take turns. 0: no bound.
@@ -117,6 +128,10 @@ type Config struct {
 
 // withDefaults fills in what is left 0 and checks the rest.
 func (c Config) withDefaults() (Config, error) {
+	recvDepth := DefaultRecvDepth
+	if c.SharedReceives > 0 {
+		recvDepth = DefaultSharedDepth
+	}
 	for _, f := range []struct {
 		name          string
 		v             *int
@@ -125,7 +140,8 @@ func (c Config) withDefaults() (Config, error) {
 		{"Port", &c.Port, 1, 1, 255},
 		{"Workers", &c.Workers, 1, 1, maxWorkers},
 		{"SendDepth", &c.SendDepth, DefaultSendDepth, 2, maxDepth},
-		{"RecvDepth", &c.RecvDepth, DefaultRecvDepth, minRecvDepth, maxDepth},
+		{"RecvDepth", &c.RecvDepth, recvDepth, minRecvDepth, maxDepth},
+		{"SharedReceives", &c.SharedReceives, 0, 0, maxShared},
 		{"EagerBytes", &c.EagerBytes, DefaultEagerBytes, minEager, 1 << 20},
 		{"FragmentBytes", &c.FragmentBytes, DefaultFragmentBytes, 256, 1 << 30},
 		{"WindowBytes", &c.WindowBytes, max(DefaultWindowBytes, c.FragmentBytes), 256, 1 << 40},
@@ -142,6 +158,9 @@ func (c Config) withDefaults() (Config, error) {
 		if *f.v < f.min || *f.v > f.max {
 			return c, &ConfigError{f.name, int64(*f.v), fmt.Sprintf("%d to %d, or 0 for %d", f.min, f.max, f.def)}
 		}
+	}
+	if n := c.SharedReceives; n != 0 && n < 2*c.RecvDepth {
+		return c, &ConfigError{"SharedReceives", int64(n), fmt.Sprintf("at least twice RecvDepth, %d, or 0 for none", c.RecvDepth)}
 	}
 	if c.WindowBytes < c.FragmentBytes {
 		return c, &ConfigError{"WindowBytes", int64(c.WindowBytes), fmt.Sprintf("at least FragmentBytes, %d", c.FragmentBytes)}

@@ -82,6 +82,7 @@ const (
 	StepDomain   = "allocate the protection domain"
 	StepMemory   = "set up registered memory"
 	StepCQ       = "create a completion queue"
+	StepSRQ      = "create a shared receive queue"
 	StepArm      = "arm the completion queue"
 	StepConnect  = "connect"
 	StepQP       = "prepare the queue pair"

@@ -81,6 +81,7 @@ type hello struct {
 	QPNum        uint32    `json:"qp_num"`
 	PSN          uint32    `json:"psn"`
 	RecvDepth    int       `json:"recv_depth"`
+	RecvMost     int       `json:"recv_most,omitempty"` // receives that the sender may grant at a time; 0: recv_depth
 	Eager        int       `json:"eager_bytes"`
 	Fragment     int       `json:"fragment_bytes"`
 	MaxMessage   int64     `json:"max_message_bytes"`
@@ -97,9 +98,10 @@ const (
 	featureUnordered = "unordered" // OPEN with wire.FlagUnordered
 	featureGet       = "get"       // RTS with wire.FlagGet, FIN
 	featurePublish   = "publish"   // WRITE_WITH_IMM to a wire.Token
+	featureLend      = "lend"      // more than recv_depth receives granted, RECALL, RETURN
 )
 
-var ownFeatures = []string{featureUnordered, featureGet, featurePublish}
+var ownFeatures = []string{featureUnordered, featureGet, featurePublish, featureLend}
 
 // has reports whether both sides know a feature.
 func (h *hello) has(own *hello, feature string) bool {
@@ -185,7 +187,6 @@ func (h *hello) checkVersion() error {
 	return nil
 }
 
-
 // commonType is the GID type that both sides have, best first for own; empty if none.
 func (h *hello) commonType(own *hello) string {
 	for _, t := range own.GIDTypes {
@@ -226,6 +227,7 @@ func (h *hello) agree(own *hello, link verbs.LinkLayer) (a agreed, err error) {
 		{"qp_num", int64(h.QPNum), 0, 1<<24 - 1},
 		{"psn", int64(h.PSN), 0, int64(qp.PSNMask)},
 		{"recv_depth", int64(h.RecvDepth), minRecvDepth, maxDepth},
+		{"recv_most", int64(h.RecvMost), 0, maxShared},
 		{"eager_bytes", int64(h.Eager), minEager, 1 << 30},
 		{"fragment_bytes", int64(h.Fragment), 256, 1 << 30},
 		{"max_message_bytes", h.MaxMessage, 1, 1 << 40},

@@ -99,14 +99,15 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	for range cfg.Workers {
 		q, err := ctx.CreateCQ(verbs.CQConfig{Entries: cfg.CQEntries})
 		if err != nil {
-			for _, w := range n.workers {
-				w.cq.Close()
-			}
-			n.mem.close()
-			n.pd.Close()
+			n.giveBack()
 			return nil, stepOfNode(StepCQ, errors.WithMessagef(err, "of worker %d of %d", len(n.workers), cfg.Workers))
 		}
-		n.workers = append(n.workers, newWorker(n, q))
+		w := newWorker(n, q)
+		n.workers = append(n.workers, w)
+		if err := w.share(&attr); err != nil {
+			n.giveBack()
+			return nil, err
+		}
 	}
 	n.quota = &quota{limit: cfg.RecvQuotaBytes, poke: n.pokeRetry}
 	n.life, n.end = context.WithCancel(context.Background())
@@ -125,6 +126,16 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 // stepOfNode is the error of a step of NewNode.
 func stepOfNode(step string, err error) error {
 	return errors.Wrap(&StepError{Step: step, Err: err}, "be: new node")
+}
+
+// giveBack undoes NewNode before its workers run.
+func (n *Node) giveBack() {
+	for _, w := range n.workers {
+		w.unshare()
+		w.cq.Close()
+	}
+	n.mem.close()
+	n.pd.Close()
 }
 
 // Alloc gives a buffer of size bytes that can be sent. It is not zeroed. Its
@@ -326,11 +337,16 @@ func (n *Node) Close() error {
 	if n.released {
 		return nil
 	}
+	var err error
+	for _, w := range n.workers {
+		if err2 := w.unshare(); err == nil {
+			err = err2
+		}
+	}
 	if err := n.mem.close(); err != nil {
 		return errors.Wrapf(err, "be: %s: close node: registered memory: free every buffer of Alloc and Recv, then close again", n.device)
 	}
 	n.released = true
-	var err error
 	for _, w := range n.workers {
 		if err2 := w.cq.Close(); err == nil {
 			err = err2

@@ -34,6 +34,7 @@ type worker struct {
 	n       *Node
 	cq      cq.CQ
 	entries atomic.Int64 // completions that its engines may need
+	shared  *sharedQueue // gives the receives of all engines; nil: each has its own
 	ring    *ring
 	done    chan struct{} // closed when the goroutine ended
 
@@ -110,7 +111,7 @@ func (w *worker) pokeRetry() {
 
 // takeEntries reserves the completions of one engine.
 func (w *worker) takeEntries() bool {
-	need := int64(w.n.cfg.SendDepth + w.n.cfg.RecvDepth)
+	need := w.entriesEach()
 	if w.entries.Add(need) > int64(w.cq.Capacity()) {
 		w.entries.Add(-need)
 		return false
@@ -118,7 +119,15 @@ func (w *worker) takeEntries() bool {
 	return true
 }
 
-func (w *worker) freeEntries() { w.entries.Add(-int64(w.n.cfg.SendDepth + w.n.cfg.RecvDepth)) }
+func (w *worker) freeEntries() { w.entries.Add(-w.entriesEach()) }
+
+// entriesEach is how many completions one engine may need.
+func (w *worker) entriesEach() int64 {
+	if w.n.cfg.SharedReceives > 0 {
+		return int64(w.n.cfg.SendDepth)
+	}
+	return int64(w.n.cfg.SendDepth + w.n.cfg.RecvDepth)
+}
 
 func (w *worker) run() {
 	defer close(w.done)
@@ -182,12 +191,11 @@ func (w *worker) poll() bool {
 	w.lookAhead(n)
 	for i := range n {
 		c := &w.wcs[i]
-		index := int(c.ID &^ idRecv >> idIndexShift)
-		if index >= len(w.conns) || w.conns[index] == nil || w.conns[index].e.QP().Num() != c.QPNum {
-			w.n.strays.Add(1)
+		conn := w.connOf(c)
+		if conn == nil {
+			w.stray(c)
 			continue
 		}
-		conn := w.conns[index]
 		w.touch(conn)
 		conn.e.Complete(w.now, c)
 	}
@@ -213,6 +221,9 @@ func (w *worker) flush() {
 		c.e.Flush(w.now)
 		w.next = min(w.next, c.e.Deadline())
 	}
+	if w.shared != nil {
+		w.next = min(w.next, w.shared.Deadline())
+	}
 	clear(w.dirty)
 	w.dirty = w.dirty[:0]
 }
@@ -221,6 +232,10 @@ func (w *worker) flush() {
 // Deadlines that moved since are found here: too early a tick does nothing.
 func (w *worker) tick() {
 	w.next = core.Never
+	if w.shared != nil {
+		w.shared.Tick(w.now)
+		w.next = w.shared.Deadline()
+	}
 	for _, c := range w.conns {
 		if c == nil {
 			continue
@@ -352,6 +367,7 @@ func (w *worker) add(c *conn) {
 func (w *worker) remove(c *conn) {
 	st := c.e.Stats()
 	w.ended.Add(&st)
+	w.forgetQP(c)
 	w.conns[c.index] = nil
 	w.free = append(w.free, c.index)
 	c.index = -1

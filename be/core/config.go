@@ -11,7 +11,8 @@ import (
 type Config struct {
 	SendDepth   int    // requests in the chain
 	RecvDepth   int    // receives that we keep posted; at least 4
-	PeerDepth   int    // receives that the peer posted before it was ready
+	PeerDepth   int    // receives that the peer posted, or granted, before it was ready
+	PeerMost    int    // receives that the peer may grant at a time; at least PeerDepth, or 0 for as many
 	EagerLimit  int    // bytes; longer messages go by rendezvous
 	Fragment    int    // bytes a WRITE at most
 	Window      int    // bytes of posted, not completed fragments at most; at least one fragment
@@ -23,9 +24,11 @@ type Config struct {
 	Unordered   bool   // both sides know unordered sockets
 	Publish     bool   // both sides know published buffers
 	Get         bool   // both sides know get mode, and their queue pairs take READs
+	Lend        bool   // both sides know RECALL and RETURN
 	IDBase      uint64 // ORed into the ID of each request; the low 32 bits must be 0
 	RecvBit     uint64 // set in the ID of receives
 
+	Shared       *SharedRecv   // gives the receives, RecvDepth of them promised; nil: the queue pair has its own
 	WindowTarget time.Duration // of queueing, to which the window adapts; 0: it is static
 	Cap          *Cap          // shared with the driver's other engines; nil: none
 	SocketQuota  int           // receive bytes one socket may hold; 0: no limit

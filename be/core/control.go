@@ -73,6 +73,13 @@ func (e *Engine) sendControl() {
 		n = wire.PutPair(body, c.id, uint32(c.reason))
 	case wire.Fin:
 		n = wire.PutPair(body, 0, uint32(c.reason))
+	case wire.Return:
+		k := e.credits.GiveBack(int(c.seq))
+		if k == 0 {
+			e.controls.pop()
+			return
+		}
+		c.seq = uint32(k)
 	case wire.SocketCredit:
 		c.sock.creditQueued = false
 		c.sock.takenTold = c.sock.taken

@@ -47,6 +47,14 @@ func (c *Credits) CanCredit() bool { return c.granted.Sub(c.consumed) > 0 }
 // Consume takes one credit. CanSend or CanCredit was true.
 func (c *Credits) Consume() { c.consumed++ }
 
+// GiveBack gives up what is more than keep, besides the credit for the message that
+// says so, and says how many credits that are.
+func (c *Credits) GiveBack(keep int) int {
+	n := max(c.Balance()-1-keep, 0)
+	c.consumed += Count(n)
+	return n
+}
+
 // Learn takes a count that the peer sent. An older or repeated one changes
 // nothing. It is false when the peer claims more receives than it has.
 func (c *Credits) Learn(granted Count) bool {

@@ -38,7 +38,8 @@ const countBase = 128
 
 // moves gives every state that one event leads to, and which sides may send
 // payload in this one.
-func (s creditState) moves(d int) (next []creditState, canSend [2]bool) {
+func (s creditState) moves(d int) (next []creditState, canSend []bool) {
+	canSend = make([]bool, 2)
 	put := func(n creditState) {
 		n.normalize()
 		next = append(next, n)
@@ -78,16 +79,16 @@ func (s creditState) moves(d int) (next []creditState, canSend [2]bool) {
 	return next, canSend
 }
 
-// explore visits every reachable state and counts those from which a side can
-// never send payload again.
-func explore(d int, withReserve bool) (states, stuck int) {
-	start := creditState{c: [2]Credits{NewCredits(d, d, withReserve), NewCredits(d, d, withReserve)}}
-	index := map[creditState]int{start: 0}
-	list := []creditState{start}
+// explore visits every state that can be reached and counts those from which one of
+// several can never send payload again. moves gives every state that one event leads
+// to, and who may send in this one.
+func explore[S comparable](start S, moves func(S) (next []S, can []bool)) (states, stuck int) {
+	index := map[S]int{start: 0}
+	list := []S{start}
 	var back [][]int32
-	var can [][2]bool
+	var can [][]bool
 	for i := 0; i < len(list); i++ {
-		next, c := list[i].moves(d)
+		next, c := moves(list[i])
 		can = append(can, c)
 		for len(back) < len(list) {
 			back = append(back, nil)
@@ -104,7 +105,7 @@ func explore(d int, withReserve bool) (states, stuck int) {
 		}
 	}
 	bad := make([]bool, len(list))
-	for side := range 2 {
+	for side := range can[0] {
 		reaches := make([]bool, len(list))
 		var work []int32
 		for i := range list {
@@ -135,16 +136,22 @@ func explore(d int, withReserve bool) (states, stuck int) {
 	return len(list), stuck
 }
 
+// saturated explores two sides of depth d.
+func saturated(d int, withReserve bool) (states, stuck int) {
+	start := creditState{c: [2]Credits{NewCredits(d, d, withReserve), NewCredits(d, d, withReserve)}}
+	return explore(start, func(s creditState) ([]creditState, []bool) { return s.moves(d) })
+}
+
 // TestEveryInterleavingProgresses explores all orders of events of two saturated
 // sides. The control shows that the reserve is what keeps them going.
 func TestEveryInterleavingProgresses(t *testing.T) {
 	for _, d := range []int{2, 4, 6} {
-		states, stuck := explore(d, true)
+		states, stuck := saturated(d, true)
 		t.Logf("d=%d: %d states, %d stuck", d, states, stuck)
 		if stuck != 0 {
 			t.Errorf("d=%d: %d of %d states cannot make progress", d, stuck, states)
 		}
-		states, stuck = explore(d, false)
+		states, stuck = saturated(d, false)
 		t.Logf("d=%d without reserve: %d states, %d stuck", d, states, stuck)
 		if stuck == 0 {
 			t.Errorf("d=%d: the control without reserve found no deadlock: the exploration shows nothing", d)

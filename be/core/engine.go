@@ -1,7 +1,6 @@
 package core
 
 import (
-	"errors"
 	"time"
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
@@ -33,7 +32,11 @@ type Engine struct {
 	err   error // why it failed
 
 	chain   *Chain
-	recv    *recvRing
+	recv    *recvRing   // nil: shared has the receives
+	entries *entries    // of either
+	shared  *SharedRecv // nil: recv has them
+	share   share       // of shared
+	newest  uint64      // SharedRecv.newest when this engine completed one last
 	credits Credits
 	window  Window
 	cap     *Cap
@@ -80,11 +83,15 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 		drainBy: Never, retryAt: Never, leaveBy: Never, flushBy: Never,
 		sched: newScheduler(max(cfg.Fragment, cfg.EagerLimit+wire.HeaderLen)),
 	}
+	e.credits.limit = int32(max(cfg.PeerDepth, cfg.PeerMost))
 	if cfg.WindowTarget > 0 {
 		e.window = NewAdaptiveWindow(min(cfg.Fragment, cfg.Window), cfg.Window, cfg.WindowTarget)
 	}
 	var keys [2]qp.SGE
 	for i, n := range []int{slabBytes(cfg.SendDepth), cfg.RecvDepth * wire.HeaderLen} {
+		if i == 1 && cfg.Shared != nil {
+			break
+		}
 		b, err := mem.Alloc(n)
 		if err != nil {
 			e.freeMemory()
@@ -99,22 +106,27 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 		keys[i].LKey = r.LKey
 	}
 	e.chain = NewChain(cfg.SendDepth, q.Caps().SendSGE, e.slabs[0], keys[0].LKey, cfg.IDBase)
+	if e.shared = cfg.Shared; e.shared != nil {
+		e.entries = &e.shared.entries
+		return e, nil
+	}
 	e.recv = newRecvRing(cfg.RecvDepth, cfg.EagerLimit, e.slabs[1], keys[1].LKey, cfg.IDBase|cfg.RecvBit)
+	e.entries = &e.recv.entries
 	return e, nil
 }
 
 // QP is the engine's queue pair.
 func (e *Engine) QP() qp.QP { return e.qp }
 
-// Prepare posts the receives. The queue pair is in INIT or RTR.
+// Prepare posts the receives, or takes the engine's share of the shared ones: then it
+// is for the goroutine that drives those. The queue pair is in INIT or RTR.
 func (e *Engine) Prepare() error {
+	if e.shared != nil {
+		return e.shared.enter(e)
+	}
 	wrs := e.recv.prepare(e.cfg.RecvDepth, e.mem)
 	if len(wrs) < e.cfg.RecvDepth {
-		_, err := e.mem.Alloc(e.cfg.EagerLimit)
-		if err == nil {
-			err = errors.New("out of registered memory for receives")
-		}
-		return err
+		return lacking(e.mem, e.cfg.EagerLimit)
 	}
 	n, err := e.qp.PostRecv(wrs)
 	e.recv.posted += uint64(n)
@@ -301,7 +313,7 @@ func (e *Engine) Complete(now time.Duration, c *cq.Completion) {
 	} else {
 		e.completeSend(now, c)
 	}
-	if e.state == engineFailed && e.chain.InFlight() == 0 && e.recv.outstanding() == 0 {
+	if e.state == engineFailed && e.chain.InFlight() == 0 && e.receiving() == 0 && (e.shared == nil || c.ID&e.cfg.RecvBit == 0) {
 		e.down()
 	}
 }

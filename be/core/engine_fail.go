@@ -51,8 +51,11 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 			}
 		}
 	}
-	if e.chain.InFlight() == 0 && e.recv.outstanding() == 0 {
+	if e.chain.InFlight() == 0 && e.receiving() == 0 {
 		e.drainBy = now // nothing to wait for; Tick ends it
+		if e.shared != nil {
+			e.drainBy += settleShared
+		}
 	}
 }
 
@@ -97,6 +100,7 @@ func (e *Engine) down() {
 		e.stats.CloseErrors++
 	}
 	e.state, e.drainBy = engineDown, Never
+	e.leaveShared()
 	for e.chain.InFlight() > 0 {
 		e.freeSlot(e.chain.release(), false)
 	}
@@ -117,6 +121,7 @@ func (e *Engine) Abort() {
 		e.stats.CloseErrors++
 	}
 	e.state = engineDown
+	e.leaveShared()
 	e.freeMemory()
 }
 

@@ -14,18 +14,31 @@ const memoryRetry = 2 * time.Millisecond
 // completeRecv takes a completed receive: a control message, or the immediate of
 // a finished transfer.
 func (e *Engine) completeRecv(now time.Duration, c *cq.Completion) {
+	if e.shared != nil {
+		e.completeShared(now, c)
+		return
+	}
 	entry, ok := e.recv.complete(uint32(c.ID))
 	if !ok {
 		e.Fail(now, errUnknownCompletion)
 		return
 	}
+	if e.received(now, entry, c) {
+		if e.deficit++; e.deficit >= e.cfg.RecvDepth/2 {
+			e.replenish(now)
+		}
+	}
+}
+
+// received takes what came in an entry. It is false if the engine is not up, or no more.
+func (e *Engine) received(now time.Duration, entry int, c *cq.Completion) bool {
 	if c.Status != cq.Success {
 		e.failedRequest(now, c)
-		return
+		return false
 	}
 	e.Start(now) // a message says that the peer is ready
 	if e.state != engineUp {
-		return
+		return false
 	}
 	e.lastHeard, e.pinged = now, false
 	var err error
@@ -37,12 +50,9 @@ func (e *Engine) completeRecv(now time.Duration, c *cq.Completion) {
 	if err != nil {
 		e.stats.ProtocolErrors++
 		e.Fail(now, err)
-		return
+		return false
 	}
-	e.deficit++
-	if e.deficit >= e.cfg.RecvDepth/2 {
-		e.replenish(now)
-	}
+	return e.state == engineUp
 }
 
 // Receiver looks for the socket that a completed receive is for, before the
@@ -51,11 +61,15 @@ func (e *Engine) Receiver(c *cq.Completion) *Socket {
 	if e.state != engineUp {
 		return nil
 	}
-	return e.socket(wire.SocketOf(e.recv.header(int(uint32(c.ID) % uint32(len(e.recv.bufs))))))
+	return e.socket(wire.SocketOf(e.entries.header(int(uint32(c.ID) % uint32(len(e.entries.bufs))))))
 }
 
 // replenish posts replacements for consumed receives, and grants them.
 func (e *Engine) replenish(now time.Duration) {
+	if e.shared != nil {
+		e.regrant(now)
+		return
+	}
 	if e.deficit < e.cfg.RecvDepth/2 || e.state != engineUp {
 		return
 	}
@@ -80,13 +94,13 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 	if n < wire.HeaderLen {
 		return protocolError(0, "message length", uint64(n), "at least 16")
 	}
-	if err := h.Parse(e.recv.header(entry), n-wire.HeaderLen); err != nil {
+	if err := h.Parse(e.entries.header(entry), n-wire.HeaderLen); err != nil {
 		return err
 	}
 	if !e.credits.Learn(Count(h.Granted)) {
 		return protocolError(h.Type, "granted", uint64(h.Granted), "at most the receive depth of the hello ahead of what was sent")
 	}
-	body := e.recv.bufs[entry][:n-wire.HeaderLen]
+	body := e.entries.bufs[entry][:n-wire.HeaderLen]
 	switch h.Type {
 	case wire.Credit:
 		return nil
@@ -98,6 +112,8 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 	case wire.GoAway:
 		e.Fail(now, ErrPeerClosed)
 		return nil
+	case wire.Recall, wire.Return:
+		return e.onLent(&h)
 	case wire.Open:
 		return e.onOpen(&h, body)
 	}
@@ -157,7 +173,7 @@ func (e *Engine) onData(s *Socket, h *wire.Header, entry, n int) error {
 		e.Taken(s, 1)
 		return nil
 	}
-	b := e.recv.hand(entry)[:n]
+	b := e.entries.hand(entry)[:n]
 	if s.inHead == nil || s.unordered {
 		e.stats.Received++
 		e.h.Message(s, b, 0)

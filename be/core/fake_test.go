@@ -21,6 +21,7 @@ type fakeQP struct {
 	sq       []sent // posted, not carried out
 	acks     []sent // carried out, not acknowledged
 	rq       []qp.RecvWR
+	srq      *fakeSRQ        // gives the receives instead
 	sends    []cq.Completion // send completions not polled
 	recvs    []cq.Completion
 	occupied int // send slots until their completion is polled
@@ -129,7 +130,11 @@ func (q *fakeQP) carry() bool {
 		q.fail(s, cq.RetryExceededError)
 		return true
 	}
-	if s.Opcode.ConsumesRecv() && len(p.rq) == 0 {
+	rq := &p.rq
+	if p.srq != nil {
+		rq = &p.srq.rq
+	}
+	if s.Opcode.ConsumesRecv() && len(*rq) == 0 {
 		q.rnr++
 		if q.retryRNR {
 			return false
@@ -160,8 +165,8 @@ func (q *fakeQP) carry() bool {
 		copy(q.mem.at(g.Addr, g.Length), q.mem.at(s.RemoteAddr, g.Length))
 	}
 	if s.Opcode == qp.Send || s.Opcode == qp.WriteWithImm {
-		r := p.rq[0]
-		p.rq = p.rq[1:]
+		r := (*rq)[0]
+		*rq = (*rq)[1:]
 		c := cq.Completion{ID: r.ID, ByteLen: uint32(len(payload)), Opcode: cq.Recv}
 		if s.Opcode == qp.WriteWithImm {
 			c.Opcode, c.Imm, c.Flags = cq.RecvWriteWithImm, s.Imm, cq.HasImm
@@ -381,8 +386,8 @@ func (w *world) check(s *side) {
 	if s.qp.full > 0 {
 		w.t.Fatalf("%s: the queue was full at a post", s.name)
 	}
-	if s.e.recv.outstanding() > len(s.e.recv.bufs) {
-		w.t.Fatalf("%s: %d receives posted", s.name, s.e.recv.outstanding())
+	if s.e.receiving() > len(s.e.entries.bufs) {
+		w.t.Fatalf("%s: %d receives posted", s.name, s.e.receiving())
 	}
 }
 

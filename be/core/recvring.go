@@ -1,21 +1,40 @@
 package core
 
 import (
+	"errors"
+
 	"github.com/byteexpress/byteexpress/be/internal/wire"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 )
 
-// recvRing is the ring of posted receives. Each entry has a place for the header
-// in the ring's slab and a buffer for the body, so that the body of an eager
-// message lies at the start of a buffer of its own: it is handed out as it is,
-// and a fresh one takes its place.
+// entries are the places of receives. Each has a place for the header in a slab and a
+// buffer for the body, so that the body of an eager message lies at the start of a
+// buffer of its own: it is handed out as it is, and a fresh one takes its place.
+type entries struct {
+	bufs [][]byte    // nil: handed out, or not allocated yet
+	sges [][2]qp.SGE // of an entry: its header, and its buffer if there is one
+	slab []byte
+	size int // bytes of a body
+}
+
+func newEntries(n, size int, slab []byte, lkey mr.LKey) entries {
+	r := entries{bufs: make([][]byte, n), sges: make([][2]qp.SGE, n), slab: slab, size: size}
+	for i := range r.sges {
+		r.sges[i][0] = qp.SGE{Addr: mr.Addr(r.header(i)), Length: wire.HeaderLen, LKey: lkey}
+	}
+	return r
+}
+
+// header is the place of entry i's header.
+func (r *entries) header(i int) []byte {
+	return r.slab[i*wire.HeaderLen : (i+1)*wire.HeaderLen : (i+1)*wire.HeaderLen]
+}
+
+// recvRing is the ring of posted receives of one engine.
 type recvRing struct {
-	bufs   [][]byte    // nil: handed out, or not allocated yet
-	sges   [][2]qp.SGE // of an entry: its header, and its buffer if there is one
-	slab   []byte
+	entries
 	idBase uint64
-	size   int // bytes of a body
 
 	next   int    // the entry of the next receive to complete
 	taken  uint64 // receives that completed
@@ -24,18 +43,7 @@ type recvRing struct {
 }
 
 func newRecvRing(depth, size int, slab []byte, lkey mr.LKey, idBase uint64) *recvRing {
-	r := &recvRing{
-		bufs: make([][]byte, depth), sges: make([][2]qp.SGE, depth), slab: slab, idBase: idBase, size: size, batch: make([]qp.RecvWR, 0, depth),
-	}
-	for i := range r.sges {
-		r.sges[i][0] = qp.SGE{Addr: mr.Addr(r.header(i)), Length: wire.HeaderLen, LKey: lkey}
-	}
-	return r
-}
-
-// header is the place of entry i's header.
-func (r *recvRing) header(i int) []byte {
-	return r.slab[i*wire.HeaderLen : (i+1)*wire.HeaderLen : (i+1)*wire.HeaderLen]
+	return &recvRing{entries: newEntries(depth, size, slab, lkey), idBase: idBase, batch: make([]qp.RecvWR, 0, depth)}
 }
 
 // outstanding is the number of receives that are posted and not completed.
@@ -76,7 +84,7 @@ func (r *recvRing) prepare(n int, mem Memory) []qp.RecvWR {
 	return r.batch
 }
 
-func (r *recvRing) refill(i int, mem Memory) bool {
+func (r *entries) refill(i int, mem Memory) bool {
 	b, err := mem.Alloc(r.size)
 	if err != nil {
 		return false
@@ -90,15 +98,25 @@ func (r *recvRing) refill(i int, mem Memory) bool {
 	return true
 }
 
+// lacking says why there was no buffer of size bytes for a receive.
+func lacking(mem Memory, size int) error {
+	b, err := mem.Alloc(size)
+	if err == nil {
+		mem.Free(b)
+		err = errors.New("out of registered memory for receives")
+	}
+	return err
+}
+
 // hand gives entry i's buffer away.
-func (r *recvRing) hand(i int) []byte {
+func (r *entries) hand(i int) []byte {
 	b := r.bufs[i]
 	r.bufs[i] = nil
 	return b
 }
 
 // free gives every buffer back.
-func (r *recvRing) free(mem Memory) {
+func (r *entries) free(mem Memory) {
 	for i := range r.bufs {
 		if b := r.hand(i); b != nil {
 			mem.Free(b)

@@ -36,6 +36,8 @@ type Stats struct {
 	CapStall       time.Duration
 	SlotStalls     uint64 // times that the chain was full with work waiting
 	SlotStall      time.Duration
+	Recalls        uint64 // times that a peer was asked to give shared receives back
+	Returned       uint64 // of those, how many it gave back
 	Held           uint64 // large messages that had to wait for memory
 	Rejected       uint64
 	Canceled       uint64 // messages that the peer gave up
@@ -64,7 +66,7 @@ func (s *Stats) Add(o *Stats) {
 		{&s.Doorbells, o.Doorbells}, {&s.Requests, o.Requests}, {&s.RecvPosts, o.RecvPosts}, {&s.CreditStalls, o.CreditStalls},
 		{&s.WindowStalls, o.WindowStalls}, {&s.SlotStalls, o.SlotStalls}, {&s.Held, o.Held}, {&s.Rejected, o.Rejected},
 		{&s.Canceled, o.Canceled}, {&s.RNR, o.RNR}, {&s.Failures, o.Failures}, {&s.ProtocolErrors, o.ProtocolErrors},
-		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies}, {&s.Signaled, o.Signaled}, {&s.Offered, o.Offered}, {&s.Puts, o.Puts}, {&s.Written, o.Written}, {&s.ReadBytes, o.ReadBytes}, {&s.Reads, o.Reads}, {&s.CapStalls, o.CapStalls}, {&s.Visits, o.Visits},
+		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies}, {&s.Signaled, o.Signaled}, {&s.Offered, o.Offered}, {&s.Puts, o.Puts}, {&s.Written, o.Written}, {&s.ReadBytes, o.ReadBytes}, {&s.Reads, o.Reads}, {&s.CapStalls, o.CapStalls}, {&s.Visits, o.Visits}, {&s.Recalls, o.Recalls}, {&s.Returned, o.Returned},
 		{&s.Sending, o.Sending}, {&s.Controls, o.Controls}, {&s.InFlight, o.InFlight}, {&s.Posted, o.Posted}, {&s.Waiting, o.Waiting},
 	} {
 		*p.to += p.from
@@ -113,7 +115,7 @@ func (e *Engine) Stats() Stats {
 	s.SlotStalls, s.SlotStall = e.slotWait.count, e.slotWait.total
 	if e.state != engineDown {
 		s.Sending, s.Controls, s.Waiting = uint64(e.sending), uint64(e.controls.n), uint64(e.held)
-		s.InFlight, s.Posted = uint64(e.chain.InFlight()), uint64(e.recv.outstanding())
+		s.InFlight, s.Posted = uint64(e.chain.InFlight()), uint64(e.receiving())
 	}
 	return s
 }

@@ -25,6 +25,7 @@ type nodeFlags struct {
 	sendDepth  int
 	recvDepth  int
 	backlog    int
+	srq        int
 	workers    int
 	lock       bool
 	pin        []int
@@ -45,6 +46,7 @@ func (f *nodeFlags) addNode(fs *pflag.FlagSet) {
 	fs.IntVar(&f.sendDepth, "send-depth", be.DefaultSendDepth, "work requests of an engine's chain")
 	fs.IntVar(&f.recvDepth, "recv-depth", be.DefaultRecvDepth, "receives that an engine posts: the peer's credits")
 	fs.IntVar(&f.backlog, "backlog", be.DefaultBacklog, "messages that a peer may send on a socket ahead of the receiver")
+	fs.IntVar(&f.srq, "srq", 0, "let the engines of a worker take receives from one shared queue of so many, --recv-depth (default 8) promised to each; 0: each has its own")
 	fs.IntVar(&f.workers, "workers", 1, "goroutines that drive engines, each with a completion queue of its own")
 	fs.BoolVar(&f.lock, "lock-threads", false, "give each worker a thread of its own")
 	fs.IntSliceVar(&f.pin, "pin", nil, "keep worker i on the i-th of these `CPUs`: 0,1")
@@ -72,7 +74,11 @@ func (f *nodeFlags) check(set func(string) bool) error {
 		}
 	}
 	err := firstOf(inRange("workers", f.workers, 1, 64), inRange("send-depth", f.sendDepth, 2, 1<<15), inRange("recv-depth", f.recvDepth, 4, 1<<15), inRange("backlog", f.backlog, 1, 1<<20),
+		inRange("srq", f.srq, 0, 1<<14),
 		notNegative("spin", f.spin), notNegative("window-target", f.target))
+	if f.srq > 0 && !set("recv-depth") {
+		f.recvDepth = be.DefaultSharedDepth
+	}
 	if set("fragment") {
 		err = firstOf(err, inRange("fragment", int(f.fragment), leastFragment, 1<<30))
 	}
@@ -97,7 +103,7 @@ const leastFragment = 256
 func (f *nodeFlags) apply(p *msgtest.Params) {
 	n := &p.Node
 	n.WindowBytes, n.WindowTarget, n.NodeWindowBytes, n.FragmentBytes = int(f.window), f.target, int(f.nodeWindow), int(f.fragment)
-	n.EagerBytes, n.SendDepth, n.RecvDepth, n.Backlog = int(f.eager), f.sendDepth, f.recvDepth, f.backlog
+	n.EagerBytes, n.SendDepth, n.RecvDepth, n.Backlog, n.SharedReceives = int(f.eager), f.sendDepth, f.recvDepth, f.backlog, f.srq
 	n.Workers, n.LockThreads, n.PinCPUs, n.Spin = f.workers, f.lock, f.pin, f.spin
 	p.Weights, p.Unordered, p.Get = f.weights, f.unordered, f.get
 }
@@ -115,6 +121,7 @@ func (f *nodeFlags) line(p *msgtest.Params) string {
 	}
 	say(f.lock || len(f.pin) > 0, "locked threads")
 	say(len(f.pin) > 0, "on CPUs %v", f.pin)
+	say(f.srq > 0, "%d shared receives", f.srq)
 	say(f.spin > 0, "spin %v", f.spin)
 	say(f.target > 0, "adaptive window, target %v", f.target)
 	say(f.nodeWindow > 0, "node window %d", int(f.nodeWindow))

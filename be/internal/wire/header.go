@@ -26,13 +26,15 @@ const (
 	Closed                       // the answer, ordered after the last WRITE; body: reason
 	GoAway                       // orderly end of the engine; body: last socket, reason
 	SocketCredit                 // Sequence is how many messages the application took
+	Recall                       // Sequence is how many credits the other side may keep unused
+	Return                       // Sequence is how many it gives back, beside that of this message
 
 	endType
 )
 
 var typeNames = [endType]string{
 	"none", "OPEN", "ACCEPT", "REFUSE", "DATA", "RTS", "CTS", "FIN", "REJECT", "CANCEL", "CREDIT", "PING", "PONG", "CLOSE",
-	"CLOSED", "GOAWAY", "SOCKET_CREDIT",
+	"CLOSED", "GOAWAY", "SOCKET_CREDIT", "RECALL", "RETURN",
 }
 
 // String is the type's name in the protocol.
