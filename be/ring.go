@@ -44,8 +44,8 @@ const closedBit = 1 << 63
 // ring carries commands from any goroutine to one worker, in the order of each
 // sender. It is a bounded multi-producer ring after Vyukov: a producer claims a
 // cell by moving the tail, and publishes it by the cell's sequence. What does
-// not fit goes to an overflow list under a mutex, and everything after it too,
-// until the worker took the list: so order is kept and nobody waits.
+// not fit goes to an overflow list, and everything after it too, until the worker has
+// run the list: so order is kept and nobody waits. There is no lock.
 type ring struct {
 	cells   [ringSize]cell
 	_       [64]byte
@@ -53,13 +53,18 @@ type ring struct {
 	_       [64]byte
 	head    uint64        // the worker's
 	running command       // the worker's: a copy, so that its cell is free
-	spilt   atomic.Uint64 // commands in the overflow list, or being run from it
+	spilt   atomic.Uint64 // commands that go to the overflow list, are in it, or are being run from it
 
-	mu       sync.Mutex
-	overflow []command
-	spare    []command // the worker's
-	closed   bool
+	overflow atomic.Pointer[spill] // the newest first
 }
+
+// spill is a command in the overflow list.
+type spill struct {
+	cmd  command
+	next *spill // the one before it
+}
+
+var spills sync.Pool
 
 type cell struct {
 	seq atomic.Uint64 // position: free for it; position+1: holds its command
@@ -98,26 +103,45 @@ func (r *ring) push(c *command) bool {
 	}
 }
 
+// spill adds a command to the overflow list. It counts it first: close waits for what
+// is counted, and so does whoever would go on in the ring.
 func (r *ring) spill(c *command) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
+	r.spilt.Add(1)
+	if r.tail.Load()&closedBit != 0 {
+		r.spilt.Add(^uint64(0))
 		return false
 	}
-	r.overflow = append(r.overflow, *c)
-	r.spilt.Add(1)
-	return true
+	n, ok := spills.Get().(*spill)
+	if !ok {
+		n = new(spill)
+	}
+	n.cmd = *c
+	for {
+		n.next = r.overflow.Load()
+		if r.overflow.CompareAndSwap(n.next, n) {
+			return true
+		}
+	}
+}
+
+// spilled takes the overflow list, the oldest first.
+func (r *ring) spilled() *spill {
+	var oldest *spill
+	for n := r.overflow.Swap(nil); n != nil; {
+		next := n.next
+		n.next, oldest = oldest, n
+		n = next
+	}
+	return oldest
 }
 
 // run hands up to limit commands to f, more if some have overflowed. It belongs
 // to the worker.
 func (r *ring) run(limit int, f func(*command)) (n int) {
-	var list []command
+	var list *spill
 	var first uint64 // what is before it in the ring came before the list
 	if r.spilt.Load() > 0 {
-		r.mu.Lock()
-		list, r.overflow = r.overflow, r.spare[:0]
-		r.mu.Unlock()
+		list = r.spilled()
 		first = r.tail.Load() &^ closedBit
 	}
 	for ; n < limit || r.head < first; n++ {
@@ -137,16 +161,19 @@ func (r *ring) run(limit int, f func(*command)) (n int) {
 		f(&r.running)
 	}
 	r.running = command{}
-	for i := range list {
-		f(&list[i])
+	ran := uint64(0)
+	for list != nil {
+		f(&list.cmd)
+		next := list.next
+		*list = spill{}
+		spills.Put(list)
+		list = next
+		ran++
 	}
-	if len(list) > 0 {
-		n += len(list)
-		clear(list)
-		r.spare = list
-		r.spilt.Add(^uint64(len(list) - 1))
+	if ran > 0 {
+		r.spilt.Add(-ran)
 	}
-	return n
+	return n + int(ran)
 }
 
 // empty reports whether there is nothing to run.
@@ -157,9 +184,6 @@ func (r *ring) empty() bool {
 // close makes every later push fail, and waits for none: a push that succeeded
 // is in the ring, though its cell may be published a moment later.
 func (r *ring) close() {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
 	for {
 		pos := r.tail.Load()
 		if pos&closedBit != 0 || r.tail.CompareAndSwap(pos, pos|closedBit) {
