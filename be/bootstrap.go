@@ -165,9 +165,12 @@ func (b *bootstrap) bringUp(dialer bool) error {
 		return b.giveIndex(c, err)
 	}
 	n.wg.Add(1) // until connDown
-	if !w.call(func() { w.add(c) }) {
+	if !w.call(func() { err = w.add(c) }) {
+		err = ErrClosed
+	}
+	if err != nil {
 		n.wg.Done()
-		return b.giveIndex(c, ErrClosed)
+		return b.giveIndex(c, err)
 	}
 	b.q = nil // the engine's from now on
 	b.conn = c

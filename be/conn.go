@@ -36,7 +36,8 @@ type conn struct {
 	index   int  // in the worker; -1: removed
 	dirty   bool // the worker's
 	dead    atomic.Bool
-	lostErr error // the worker's
+	cause   atomic.Pointer[error] // of the engine's failure; set before dead
+	lostErr error                 // the worker's
 }
 
 func (c *conn) lane() lane { return lane{c.peer, c.number} }
@@ -116,6 +117,7 @@ func (c *conn) Closed(cs *core.Socket, err error) {
 // Failed takes the engine out of the table of peers, so that the next dial makes
 // a new one, and lets the peer know by the end of the liveness line.
 func (c *conn) Failed(_ *core.Engine, cause error) {
+	c.cause.Store(&cause)
 	c.dead.Store(true)
 	failed := !errors.Is(cause, ErrClosed) && !errors.Is(cause, ErrPeerClosed)
 	if failed {

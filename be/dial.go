@@ -171,6 +171,9 @@ func (n *Node) connect(ctx context.Context, addr string, b *bootstrap) (r route,
 			if n.aborted(&b.attempt) {
 				err = errExists
 			}
+			if c := b.conn; c != nil && c.dead.Load() && err != nil && !errors.Is(err, errExists) {
+				err = b.fail(*c.cause.Load()) // the line's end is what followed
+			}
 			if err != nil {
 				n.release(b.lane(), &b.attempt, nil)
 			}

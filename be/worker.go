@@ -55,6 +55,7 @@ type worker struct {
 	leaving  bool // the node closes: no new engines
 	quit     bool // nothing is left to drive
 	deviceUp bool
+	downErr  error // why it is not
 	wcs      [pollBatch]cq.Completion
 	seen     [pollBatch]*core.Socket // by lookAhead
 	sum      uint32                  // of what it read
@@ -293,7 +294,7 @@ func (w *worker) deviceLost(err error) {
 	if !w.deviceUp {
 		return
 	}
-	w.deviceUp = false
+	w.deviceUp, w.downErr = false, err
 	for _, c := range w.conns {
 		if c != nil {
 			c.e.Fail(w.now, err)
@@ -354,13 +355,17 @@ func (w *worker) reserve() (int, bool) {
 	return len(w.conns) - 1, true
 }
 
-// add starts to drive a connection's engine.
-func (w *worker) add(c *conn) {
+// add starts to drive a connection's engine, unless the device answers no more.
+func (w *worker) add(c *conn) error {
+	if !w.deviceUp {
+		return w.downErr
+	}
 	w.conns[c.index] = c
 	w.touch(c)
 	if w.leaving {
 		c.e.Fail(w.now, ErrClosed)
 	}
+	return nil
 }
 
 // remove forgets a connection that is down.

@@ -97,8 +97,8 @@ func (d *Device) openNode() (*openNode, error) {
 // Fault tells of an error of a connection. If the device is lost, or tells of no
 // completions any more, the next Dial opens it anew.
 func (d *Device) Fault(err error) {
-	var step *be.StepError
-	unarmed := errors.As(err, &step) && step.Step == be.StepArm
+	step, ok := lastStep(err)
+	unarmed := ok && step.Step == be.StepArm
 	if !unarmed && !errors.Is(err, verbs.ErrDeviceLost) {
 		return
 	}

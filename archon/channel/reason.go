@@ -49,7 +49,7 @@ func ReasonOf(err error) Reason {
 	if o, ok := errors.AsType[*openError](err); ok && !errors.As(err, new(*be.StepError)) {
 		return o.reason
 	}
-	step, ok := errors.AsType[*be.StepError](err)
+	step, ok := lastStep(err)
 	if ok && step.Step == be.StepOpen && !errors.Is(err, be.ErrRefused) {
 		return core.OpenFailed
 	}
@@ -78,6 +78,14 @@ func ReasonOf(err error) Reason {
 		return core.OpenFailed
 	}
 	return core.Other
+}
+
+// lastStep is the step that an error began at: one step may fail for another's failure.
+func lastStep(err error) (step *be.StepError, ok bool) {
+	for next := (*be.StepError)(nil); errors.As(err, &next); err = next.Err {
+		step, ok = next, true
+	}
+	return step, ok
 }
 
 // openError is a device that could not be opened.

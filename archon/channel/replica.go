@@ -273,15 +273,32 @@ func (r *replica) unpublish(c *conn) {
 	}
 }
 
-// shutdown ends everything.
+// shutdown ends everything: at once with the channel, else when the calls under way
+// have ended.
 func (r *replica) shutdown() {
 	r.link.Close()
-	for _, c := range append(r.spares, r.conns[core.RDMA], r.conns[core.TCP]) {
+	list := r.spares
+	for _, c := range r.conns {
 		if c != nil {
 			r.forget(c)
-			r.close(c)
+			list = append(list, c)
 		}
 	}
 	r.core.SetReady(false)
-	// Set-ups under way see ctx end, and close what they made.
+	for _, c := range list {
+		c.spareAt = r.ch.now()
+	}
+	tick := time.NewTicker(r.ch.cfg.Recovery.SampleInterval())
+	defer tick.Stop()
+	for r.spares = list; len(r.spares) > 0 && r.ch.life.Err() == nil; {
+		select {
+		case <-tick.C:
+			r.sample(r.ch.now())
+		case <-r.ch.life.Done():
+		}
+	}
+	for _, c := range r.spares {
+		r.close(c)
+	}
+	// Set-ups under way see their context end, and close what they made.
 }
