@@ -11,7 +11,7 @@ type Switch struct {
 	f      *Fabric
 	id     int
 	ports  []*port
-	routes [][]*port // by host: the next hops that are as near
+	routes [][]*port // by switch: the next hops to its hosts that are as near
 	salt   uint64    // of its choice among them
 	pool   int       // bytes that the ports share
 	used   int       // of it
@@ -53,7 +53,14 @@ func (s *Switch) forward(in *port, fr *frame) {
 // next is the port to a frame's host, nil if there is no way. Of several, a flow
 // always takes the same.
 func (s *Switch) next(fr *frame) *port {
-	hops := s.routes[fr.to.id]
+	edge := fr.to.port.peer
+	switch edge.sw {
+	case s:
+		return edge
+	case nil: // it is joined to another host only
+		return nil
+	}
+	hops := s.routes[edge.sw.id]
 	switch len(hops) {
 	case 0:
 		return nil

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"math/bits"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -161,26 +162,26 @@ func (f *Fabric) Build() error {
 	return nil
 }
 
-// findWays gives every switch its next hops to every host: the ports to whatever is
-// nearer to it by links that work.
+// findWays gives every switch its next hops to every switch that has hosts: the ports
+// to whatever is nearer to it by links that work.
 func (f *Fabric) findWays() {
 	far := len(f.switches) + 1
 	hops := make([]int, len(f.switches))
+	var queue []*Switch
 	for _, s := range f.switches {
-		s.routes = make([][]*port, len(f.hosts))
+		s.routes = make([][]*port, len(f.switches))
 	}
-	for _, h := range f.hosts {
+	for _, to := range f.switches {
+		if !slices.ContainsFunc(to.ports, func(p *port) bool { return p.peer.host != nil }) {
+			continue
+		}
 		for i := range hops {
 			hops[i] = far
 		}
-		at := h.port.peer.sw
-		if at == nil {
-			continue
-		}
-		hops[at.id] = 0
-		at.routes[h.id] = []*port{h.port.peer}
-		for queue := []*Switch{at}; len(queue) > 0; queue = queue[1:] {
-			near := queue[0]
+		hops[to.id] = 0
+		queue = append(queue[:0], to)
+		for at := 0; at < len(queue); at++ {
+			near := queue[at]
 			for _, p := range near.ports {
 				s := p.peer.sw
 				if s == nil || p.down || p.peer.down {
@@ -191,7 +192,7 @@ func (f *Fabric) findWays() {
 					queue = append(queue, s)
 				}
 				if hops[s.id] == hops[near.id]+1 {
-					s.routes[h.id] = append(s.routes[h.id], p.peer)
+					s.routes[to.id] = append(s.routes[to.id], p.peer)
 				}
 			}
 		}
