@@ -15,8 +15,8 @@ import (
 	"github.com/byteexpress/byteexpress/uverbs/rdmacm/stream"
 )
 
-// victimEnv makes the test binary the other process of TestDeviceRDMACMKilled: it is the
-// address to listen on.
+// victimEnv makes the test binary the other process of a test that kills one: it is the
+// address to listen on by rdma_cm, or "tcp".
 const victimEnv = "BE_TEST_VICTIM"
 
 // A peer's process is killed: the connection manager's line tells, long before a
@@ -81,11 +81,13 @@ func TestVictim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines, err := stream.New(rdma, stream.Config{})
-	if err != nil {
+	var cfg be.Config
+	if addr == "tcp" {
+		cfg, addr = deep, "127.0.0.1:0"
+	} else if cfg.Bootstrap, err = stream.New(rdma, stream.Config{}); err != nil {
 		t.Fatal(err)
 	}
-	n, err := be.NewNode(rdma, be.Config{Bootstrap: lines})
+	n, err := be.NewNode(rdma, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
