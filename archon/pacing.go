@@ -26,9 +26,9 @@ func (c *serverConn) crowded() bool {
 	return c.pacing.unsent.Load() >= c.server.cfg.MaxUnsent
 }
 
-// pace runs an inline call now or later.
+// pace runs an inline call now or later, behind those that wait already.
 func (c *serverConn) pace(call *ServerCall) {
-	if !c.crowded() || !c.park(call) {
+	if !c.crowded() && c.pacing.parked.Load() == 0 || !c.park(call) {
 		call.run()
 		return
 	}

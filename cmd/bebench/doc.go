@@ -6,6 +6,7 @@
 //	bebench doctor                    what of the set-up keeps RDMA from working, and what mends it
 //	bebench send|write|... bw|lat     verbs, as perftest does
 //	bebench msg bw|lat                ByteExpress sockets
+//	bebench rpc                       calls of archon, and streams
 //	bebench ps                        the parameter-server job, on one host or several
 //	bebench alloc                     the allocator's workloads
 //	bebench alloc growth              registered bytes while a live set grows and stays

@@ -28,8 +28,18 @@ func parseProgram(s string) (program, error) {
 
 // run has the program make one measurement. It prints a row of bebench's JSON.
 func (p *program) run(e *env, op string, size, sockets, depth int, d time.Duration) (*report.Row, error) {
-	cmd := exec.CommandContext(e.soft, p.path, op, "--size", strconv.Itoa(size), "--sockets", strconv.Itoa(sockets),
+	return p.row(e, op, "--size", strconv.Itoa(size), "--sockets", strconv.Itoa(sockets),
 		"--depth", strconv.Itoa(depth), "--seconds", strconv.FormatFloat(d.Seconds(), 'f', -1, 64))
+}
+
+// echo is run for calls.
+func (p *program) echo(e *env, size, outstanding int, d time.Duration) (*report.Row, error) {
+	return p.row(e, "echo", "--size", strconv.Itoa(size), "--outstanding", strconv.Itoa(outstanding),
+		"--seconds", strconv.FormatFloat(d.Seconds(), 'f', -1, 64))
+}
+
+func (p *program) row(e *env, args ...string) (*report.Row, error) {
+	cmd := exec.CommandContext(e.soft, p.path, args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, e.stderr
 	if err := cmd.Run(); err != nil {

@@ -19,7 +19,7 @@ func newRoot(e *env) *cobra.Command {
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newDevices(e), newDoctor(e), newMsg(e), newPS(e), newAlloc(e), newFabric(e))
+	root.AddCommand(newDevices(e), newDoctor(e), newMsg(e), newRPC(e), newPS(e), newAlloc(e), newFabric(e))
 	for _, op := range verbtest.Ops() {
 		root.AddCommand(newVerbs(e, op))
 	}

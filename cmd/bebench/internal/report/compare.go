@@ -18,6 +18,7 @@ type Comparison struct {
 type point struct {
 	op            string
 	size, sockets int
+	calls         int // outstanding
 	name          string
 	rounds        []Row
 }
@@ -28,12 +29,12 @@ func NewComparison(of string) *Comparison { return &Comparison{of: of} }
 // Add adds a row to a round. Rounds and their rows come in the same order each time.
 func (c *Comparison) Add(r Row) {
 	for i := range c.points {
-		if p := &c.points[i]; p.op == r.Op && p.size == r.SizeBytes && p.sockets == r.Sockets && p.name == r.Name {
+		if p := &c.points[i]; p.op == r.Op && p.size == r.SizeBytes && p.sockets == r.Sockets && p.calls == r.Outstanding && p.name == r.Name {
 			p.rounds = append(p.rounds, r)
 			return
 		}
 	}
-	c.points = append(c.points, point{r.Op, r.SizeBytes, r.Sockets, r.Name, []Row{r}})
+	c.points = append(c.points, point{r.Op, r.SizeBytes, r.Sockets, r.Outstanding, r.Name, []Row{r}})
 }
 
 // Rows gives for each measurement the row of its median round: by rate, or by the median
@@ -76,7 +77,7 @@ func (c *Comparison) Ratios() []Ratio {
 	var all []Ratio
 	for i := range c.points {
 		p := &c.points[i]
-		of := c.find(p.op, p.size, p.sockets, c.of)
+		of := c.find(p.op, p.size, p.sockets, p.calls, c.of)
 		if p.name == c.of || of == nil {
 			continue
 		}
@@ -110,9 +111,9 @@ func medianRatio(rounds []Ratio) Ratio {
 	return r
 }
 
-func (c *Comparison) find(op string, size, sockets int, name string) *point {
+func (c *Comparison) find(op string, size, sockets, calls int, name string) *point {
 	for i := range c.points {
-		if p := &c.points[i]; p.op == op && p.size == size && p.sockets == sockets && p.name == name {
+		if p := &c.points[i]; p.op == op && p.size == size && p.sockets == sockets && p.calls == calls && p.name == name {
 			return p
 		}
 	}
@@ -132,7 +133,7 @@ func (c *Comparison) Write(w io.Writer) error {
 		if p.op != OpBandwidth {
 			continue
 		}
-		bw, lat := p.median(), c.find(OpLatency, p.size, p.sockets, p.name)
+		bw, lat := p.median(), c.find(OpLatency, p.size, p.sockets, p.calls, p.name)
 		p50, p99 := "-", "-"
 		if lat != nil {
 			if l := lat.median().LatencyUS; l != nil {

@@ -44,6 +44,7 @@ type Row struct {
 	Op            string           `json:"op,omitempty"` // of several kinds in one run: "fetch", "push"
 	SizeBytes     int              `json:"size_bytes,omitempty"`
 	Sockets       int              `json:"sockets,omitempty"`
+	Outstanding   int              `json:"outstanding,omitempty"` // calls at once
 	Ops           int64            `json:"ops"`
 	Seconds       float64          `json:"seconds"`
 	OpsPerS       *float64         `json:"ops_per_s,omitempty"`
@@ -113,6 +114,7 @@ type Ratio struct {
 	Op        string   `json:"op,omitempty"`
 	SizeBytes int      `json:"size_bytes,omitempty"`
 	Sockets   int      `json:"sockets,omitempty"`
+	Calls     int      `json:"outstanding,omitempty"` // at once
 	Of        string   `json:"of"`
 	To        string   `json:"to"`
 	Mean      *float64 `json:"mean,omitempty"`
@@ -135,28 +137,30 @@ func New(command string, args map[string]any, now time.Time) *Document {
 type Sample struct {
 	Name      string
 	Op        string
-	SizeBytes int   // of each message; 0: they differ
-	Sockets   int   // 0: does not apply
-	Ops       int64 // operations finished
-	Bytes     int64 // payload bytes of them; 0: does not apply
-	Moved     int64 // payload bytes for which the CPU time was spent; 0: does not apply
-	Wall      time.Duration
-	Latency   *hist.Recorder // nil: not measured
-	Halved    bool           // Latency has round trips, report half of them
-	PeakBps   float64        // best bytes per second over a short time; 0: not measured
-	Spent     *cost.Spent
-	Verified  *bool
-	Fairness  float64 // 0: not measured
-	Counters  map[string]int64
-	Engines   []Engine
-	Bars      bool // with the histogram
-	Stopped   bool // interrupted
+	SizeBytes int // of each message; 0: they differ
+	Sockets   int // 0: does not apply
+	// Outstanding is calls at once; 0: does not apply.
+	Outstanding int
+	Ops         int64 // operations finished
+	Bytes       int64 // payload bytes of them; 0: does not apply
+	Moved       int64 // payload bytes for which the CPU time was spent; 0: does not apply
+	Wall        time.Duration
+	Latency     *hist.Recorder // nil: not measured
+	Halved      bool           // Latency has round trips, report half of them
+	PeakBps     float64        // best bytes per second over a short time; 0: not measured
+	Spent       *cost.Spent
+	Verified    *bool
+	Fairness    float64 // 0: not measured
+	Counters    map[string]int64
+	Engines     []Engine
+	Bars        bool // with the histogram
+	Stopped     bool // interrupted
 }
 
 // Row puts the sample into the units of the document.
 func (s *Sample) Row() Row {
 	r := Row{
-		Name: s.Name, Op: s.Op, SizeBytes: s.SizeBytes, Sockets: s.Sockets, Ops: s.Ops, Seconds: s.Wall.Seconds(), Verified: s.Verified,
+		Name: s.Name, Op: s.Op, SizeBytes: s.SizeBytes, Sockets: s.Sockets, Outstanding: s.Outstanding, Ops: s.Ops, Seconds: s.Wall.Seconds(), Verified: s.Verified,
 		Counters: s.Counters, Engines: s.Engines, Interrupted: s.Stopped,
 	}
 	if s.Fairness > 0 {
@@ -213,7 +217,7 @@ func (s *Sample) latency() (*Latency, []Bar) {
 // Compare gives the ratios of a to b, nil where one of the two lacks the number.
 func Compare(a, b *Row) Ratio {
 	r := Ratio{
-		Op: a.Op, SizeBytes: a.SizeBytes, Sockets: a.Sockets, Of: a.Name, To: b.Name, CPU: ratio(a.CPUNSPerOp, b.CPUNSPerOp), OpsPerS: ratio(a.OpsPerS, b.OpsPerS), Point: a.Point,
+		Op: a.Op, SizeBytes: a.SizeBytes, Sockets: a.Sockets, Calls: a.Outstanding, Of: a.Name, To: b.Name, CPU: ratio(a.CPUNSPerOp, b.CPUNSPerOp), OpsPerS: ratio(a.OpsPerS, b.OpsPerS), Point: a.Point,
 	}
 	if a.LatencyUS != nil && b.LatencyUS != nil {
 		r.Mean = ratio(&a.LatencyUS.Mean, &b.LatencyUS.Mean)

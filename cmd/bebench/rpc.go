@@ -1,0 +1,176 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/psjob"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/rpcjob"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/size"
+)
+
+// rpcFlags are those of the measurement of calls.
+type rpcFlags struct {
+	device deviceFlags
+	peer   peerFlags
+	output outputFlags
+
+	sizes       []string
+	outstanding []int
+	transport   string
+	calls       int
+	duration    seconds
+	rounds      int
+	stream      bool
+	window      size.Bytes
+	workers     bool
+	verify      bool
+	also        []string
+
+	bytes    []int // sizes, read
+	programs []program
+}
+
+func newRPC(e *env) *cobra.Command {
+	f := &rpcFlags{duration: seconds(500 * time.Millisecond)}
+	c := &cobra.Command{
+		Use: "rpc [HOST]", Short: "measure calls of archon", Args: atMostOneHost, DisableFlagsInUseLine: true,
+		Long: "Calls that are answered with the bytes that they sent, over ByteExpress and over TCP in turn, for each size and number of\n" +
+			"callers; with --stream, messages of streams. Each caller waits for its call before it makes the next. A line has the\n" +
+			"medians of the rounds, and the medians of the ratios that ByteExpress had to its neighbour in each round.\n" + aboutEnds,
+		RunE: func(c *cobra.Command, hosts []string) error { return f.run(e, c, hosts) },
+	}
+	fs := c.Flags()
+	fs.SortFlags = false
+	f.device.add(fs)
+	f.peer.add(fs)
+	f.add(fs)
+	f.output.addFiles(fs)
+	fs.StringVar(&f.output.progress, "progress", "auto", "`when` to show progress on standard error: auto (on a terminal), always, never")
+	f.output.limits.addRate(fs)
+	f.output.limits.add(fs)
+	return c
+}
+
+func (f *rpcFlags) add(fs *pflag.FlagSet) {
+	fs.StringSliceVarP(&f.sizes, "size", "s", []string{"64", "4K", "64K", "1M"}, "payload `sizes` in bytes, at least 8; K, M, G are powers of 1024")
+	fs.IntSliceVar(&f.outstanding, "outstanding", []int{1, 64}, "`numbers` of calls outstanding, or of streams")
+	fs.StringVar(&f.transport, "transport", "both", "be, tcp, or both in turn")
+	fs.IntVarP(&f.calls, "iters", "n", 0, "calls of each measurement; 0: by -D")
+	fs.VarP(&f.duration, "duration", "D", "how long each measurement takes, in seconds")
+	fs.IntVar(&f.rounds, "rounds", 3, "times that each measurement is made")
+	fs.BoolVar(&f.stream, "stream", false, "measure messages of streams from the server instead of calls")
+	fs.Var(&f.window, "window", "bytes that may wait at the receiver of a stream (default 1M)")
+	fs.BoolVar(&f.workers, "on-workers", false, "the server's handler runs on a worker and not where the message came in")
+	fs.BoolVar(&f.verify, "verify", false, "compare every byte, and not only length and number of each message")
+	fs.StringArrayVar(&f.also, "also", nil, "also measure another `NAME=PROGRAM`: it is run with echo, --size, --outstanding and --seconds, and writes one row as in --json")
+}
+
+func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
+	set := c.Flags().Changed
+	err := firstOf(f.device.check(), f.peer.check(hosts, &f.device), f.output.check(), inRange("iters", f.calls, 0, 1<<40), inRange("rounds", f.rounds, 1, 1000),
+		contradict(f.calls > 0 && set("duration"), "-D and -n contradict each other"),
+		contradict(set("window") && !f.stream, "--window is of streams, and without --stream there are none"),
+		contradict(f.workers && f.stream, "--on-workers is for calls, and --stream measures streams"),
+		contradict(f.verify && f.stream, "--verify is for calls, and --stream measures streams"),
+		contradict(len(f.also) > 0 && (len(hosts) > 0 || f.stream || f.calls > 0), "--also is for calls by time inside one process, and a host, --stream or -n is not"),
+		contradict(f.device.cm && f.transport != "be", "-R and --transport tcp or both"))
+	if err != nil {
+		return err
+	}
+	if f.transport != "be" && f.transport != "tcp" && f.transport != "both" {
+		return exit.Usagef("--transport %q: want be, tcp or both", f.transport)
+	}
+	if f.window < 0 || f.window > 1<<30 {
+		return exit.Usagef("--window %d: must be 1 to %d", f.window, 1<<30)
+	}
+	for _, s := range f.sizes {
+		n, err := size.Parse(s)
+		if err != nil {
+			return exit.Usagef("--size %v", err)
+		}
+		if n < 8 || n > 32<<20 {
+			return exit.Usagef("--size %s: must be 8 bytes to 32M", s)
+		}
+		f.bytes = append(f.bytes, n)
+	}
+	for _, n := range f.outstanding {
+		if err := inRange("outstanding", n, 1, 1<<14); err != nil {
+			return err
+		}
+	}
+	for _, s := range f.also {
+		p, err := parseProgram(s)
+		if err != nil {
+			return err
+		}
+		f.programs = append(f.programs, p)
+	}
+	return nil
+}
+
+// names are the transports to measure.
+func (f *rpcFlags) names() []string {
+	if f.transport == "both" {
+		return []string{"be", "tcp"}
+	}
+	return []string{f.transport}
+}
+
+func (f *rpcFlags) run(e *env, c *cobra.Command, hosts []string) error {
+	if err := f.check(c, hosts); err != nil {
+		return err
+	}
+	dev, err := new(chosen), error(nil)
+	if f.transport != "tcp" {
+		if dev, err = choose(f.device.name); err != nil {
+			return err
+		}
+	}
+	role, err := dev.role(hosts, f.peer.local)
+	if err != nil {
+		return err
+	}
+	o := newOutput(e, c, hosts, &f.output, func(w io.Writer) *report.Table { return report.JobTable(w) })
+	o.doc.Args["local"] = role == local
+	if dev.dev != nil {
+		if o.doc.Device, err = dev.describe(&f.device); err != nil {
+			return err
+		}
+	}
+	r := &rpcRun{f: f, e: e, o: o, dev: dev}
+	r.ends = twoEnds{
+		e: e, peer: &f.peer, serve: r.serve, measure: r.measure,
+		hello: control.NewHello("rpc", map[string]string{"transport": f.transport, "rdma_cm": fmt.Sprint(f.device.cm)}),
+	}
+	if role == server {
+		return r.ends.run(role, hosts)
+	}
+	r.head()
+	r.cmp = report.NewComparison(f.names()[0])
+	err = profiled(f.output.profile, func() error { return r.ends.run(role, hosts) })
+	return o.finish(r.write(err))
+}
+
+// open gives what opens the transport of a name, for one end.
+func (r *rpcRun) open(name string) psjob.Open {
+	if name != "be" {
+		return psjob.OverTCP
+	}
+	return psjob.NewNodes(r.dev.again, r.f.device.nodeConfig(), r.f.device.cm).Open
+}
+
+// params are those of one measurement.
+func (f *rpcFlags) params(size, outstanding int) *rpcjob.Params {
+	return &rpcjob.Params{
+		Size: size, Outstanding: outstanding, Calls: f.calls, Duration: time.Duration(f.duration), Workers: f.workers,
+		Stream: f.stream, Window: int(f.window), Verify: f.verify,
+	}
+}

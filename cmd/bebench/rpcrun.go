@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/archon"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/rpcjob"
+)
+
+// rpcRun is one run of bebench rpc.
+type rpcRun struct {
+	f    *rpcFlags
+	e    *env
+	o    *output
+	dev  *chosen
+	ends twoEnds
+	cmp  *report.Comparison
+}
+
+// rpcThere is the server's message of the step "rpc": its addresses by transport.
+type rpcThere struct {
+	Addrs map[string]string `json:"addrs"`
+}
+
+func (r *rpcRun) head() {
+	_ = report.Rule(r.o.text)
+	what := "Calls"
+	if r.f.stream {
+		what = "Messages of streams"
+	}
+	r.o.printf(" %s of archon on %d CPUs; %d rounds", what, runtime.GOMAXPROCS(0), r.f.rounds)
+	if r.f.calls == 0 {
+		r.o.printf(" of %v a measurement", time.Duration(r.f.duration))
+	}
+	r.o.printf(".\n")
+	if d := r.o.doc.Device; d != nil {
+		r.o.printf(" be:  ByteExpress on %s (%s)\n", d.Name, d.Provider)
+		if r.dev.sim() {
+			r.o.printf("      a simulated NIC in this process: no RDMA hardware is measured\n")
+		}
+	}
+	r.o.printf(" CPU time and allocations are this process's: both ends' if they share it.\n")
+	_ = report.Rule(r.o.text)
+}
+
+// serve is the server's end.
+func (r *rpcRun) serve(ctx context.Context, c *control.Conn) (err error) {
+	there := rpcThere{map[string]string{}}
+	for _, name := range r.f.names() {
+		end, err := r.start(ctx, name, c.LocalHost())
+		if err != nil {
+			c.Fail(err)
+			return err
+		}
+		defer func() {
+			if closeErr := end.close(); err == nil {
+				err = closeErr
+			}
+		}()
+		there.Addrs[name] = end.server.Addr
+	}
+	if err := c.Send("rpc", there); err != nil {
+		return err
+	}
+	session := c.Begin(ctx, func(json.RawMessage) error { return nil })
+	defer func() { session.End(err) }()
+	if err := session.Finished(nil); err != nil {
+		return err
+	}
+	return session.Conclude(func() any { return "" }, nil)
+}
+
+// rpcEnd is one end over one transport.
+type rpcEnd struct {
+	server         *rpcjob.Server
+	client         *rpcjob.Client
+	closeTransport func() error
+}
+
+func (end *rpcEnd) close() (err error) {
+	if end.server != nil {
+		err = end.server.Close()
+	}
+	if end.client != nil {
+		err = end.client.Close()
+	}
+	if closeErr := end.closeTransport(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+func (r *rpcRun) start(ctx context.Context, name, host string) (*rpcEnd, error) {
+	return r.end(name, func(t archon.Transport, end *rpcEnd) (err error) {
+		end.server, err = rpcjob.Serve(ctx, t, host)
+		return err
+	})
+}
+
+// end opens a transport and makes an end of it.
+func (r *rpcRun) end(name string, of func(t archon.Transport, end *rpcEnd) error) (*rpcEnd, error) {
+	t, closeTransport, err := r.open(name)()
+	if err != nil {
+		return nil, err
+	}
+	end := &rpcEnd{closeTransport: closeTransport}
+	if err := of(t, end); err != nil {
+		_ = end.close()
+		return nil, errors.WithMessagef(err, "rpc over %s", name)
+	}
+	return end, nil
+}
+
+// measure is the client's end.
+func (r *rpcRun) measure(ctx context.Context, c *control.Conn) (err error) {
+	var there rpcThere
+	if err := c.Recv("rpc", &there); err != nil {
+		return err
+	}
+	clients := map[string]*rpcjob.Client{}
+	session := c.Begin(ctx, func(json.RawMessage) error { return nil })
+	defer func() { session.End(err) }()
+	for _, name := range r.f.names() {
+		end, err := r.end(name, func(t archon.Transport, end *rpcEnd) (err error) {
+			end.client, err = rpcjob.Dial(ctx, t, there.Addrs[name])
+			return err
+		})
+		if err != nil {
+			return session.Cause(err)
+		}
+		defer func() {
+			if closeErr := end.close(); err == nil {
+				err = closeErr
+			}
+		}()
+		clients[name] = end.client
+		defer context.AfterFunc(r.e.soft, end.client.Stop)()
+	}
+	if err := r.rounds(session.Context(), clients); err != nil {
+		return session.Cause(err)
+	}
+	if err := session.Finished(nil); err != nil {
+		return err
+	}
+	return session.Conclude(func() any { return "" }, nil)
+}
+
+// rounds makes all measurements: what is compared is next to each other.
+func (r *rpcRun) rounds(ctx context.Context, clients map[string]*rpcjob.Client) error {
+	total := int64(r.f.rounds * len(r.f.bytes) * len(r.f.outstanding) * (len(clients) + len(r.f.programs)))
+	done := int64(0)
+	note := func(row report.Row) {
+		r.cmp.Add(row)
+		done++
+		r.o.progress("measurements", 0, done, total)
+	}
+	for range r.f.rounds {
+		for _, size := range r.f.bytes {
+			for _, outstanding := range r.f.outstanding {
+				for _, name := range r.f.names() {
+					s, err := clients[name].Measure(ctx, name, r.f.params(size, outstanding))
+					if err != nil {
+						return errors.WithMessagef(err, "%d bytes, %d outstanding, over %s", size, outstanding, name)
+					}
+					note(s.Row())
+					if s.Stopped {
+						return control.ErrInterrupted
+					}
+				}
+				for i := range r.f.programs {
+					row, err := r.f.programs[i].echo(r.e, size, outstanding, time.Duration(r.f.duration))
+					if err != nil {
+						return err
+					}
+					row.Name, row.Op, row.SizeBytes, row.Outstanding = r.f.programs[i].name, rpcjob.OpEcho, size, outstanding
+					note(*row)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// write writes the results; err is how the run ended.
+func (r *rpcRun) write(err error) error {
+	r.o.clearBar()
+	r.o.doc.Ratios = r.cmp.Ratios()
+	for _, row := range r.cmp.Rows() {
+		r.o.doc.Rows = append(r.o.doc.Rows, row)
+		r.o.doc.Interrupted = r.o.doc.Interrupted || row.Interrupted
+		if row.Name == r.f.names()[0] {
+			if missed := r.o.flags.limits.missed(&row); missed != nil {
+				r.o.missed = append(r.o.missed, fmt.Errorf("%d outstanding: %w", row.Outstanding, missed))
+			}
+		}
+		if r.f.output.stream {
+			if streamErr := r.o.doc.Stream(r.o.stdout, &row); err == nil {
+				err = streamErr
+			}
+		}
+	}
+	if writeErr := r.cmp.WriteCalls(r.o.text); err == nil {
+		err = writeErr
+	}
+	return err
+}
