@@ -19,7 +19,7 @@ SHELL       = /bin/bash
 # The race detector alone needs a C compiler; everything else is built without.
 export CGO_ENABLED = 0
 
-.PHONY: help build test fmt vet vet-compare lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels compare-perftest compare-grpc compare-msg bench clean
+.PHONY: help build test fmt vet vet-compare lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels compare-perftest compare-grpc compare-msg compare-rpc bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,12 @@ compare-grpc: ## tests of gRPC-Go over ByteExpress, and one call beside TCP and 
 compare-msg: build ## messages over be, TCP, gRPC-Go and a plain copy, in turn: one table; ARGS for bebench msg compare
 	cd compare && $(GO) build -o ../bin/ ./grpc/grpcmsg
 	bin/bebench msg compare -d sim: --also grpc=bin/grpcmsg $(ARGS)
+
+# kitex is a module of its own, since it brings so many; what it links warns of new Go versions.
+compare-rpc: build ## calls over archon on be and TCP, gRPC-Go and kitex (where it can be had), in turn: one table; ARGS for bebench rpc
+	cd compare && $(GO) build -o ../bin/ ./grpc/grpcrpc
+	@cd compare/kitex; rm -f ../../bin/kitexrpc; if out=$$($(GO) build -ldflags=-checklinkname=0 -o ../../bin/ ./kitexrpc 2>&1); then :; else echo "without kitex: $${out%%$$'\n'*}"; fi
+	bin/bebench rpc -d sim: --also grpc=bin/grpcrpc $$(test ! -x bin/kitexrpc || echo --also kitex=bin/kitexrpc) $(ARGS) 2> >(grep -v '^WARNING: dynamicgo' >&2)
 
 bench: ## all benchmarks for BENCHTIME (1s); compare two runs with: go tool -modfile=tools/go.mod benchstat
 	$(GO) test -run='^$$' -bench=. -benchtime=$(BENCHTIME) ./...

@@ -22,8 +22,9 @@ import (
 // next call. Each caller has one of its own.
 type Echo func(request []byte) (response []byte, err error)
 
-// Library starts a server and a client of it. caller gives the Echo of one caller.
-type Library func() (caller func() Echo, stop func(), err error)
+// Library starts a server and a client of it, for so many callers. caller gives the Echo of
+// one.
+type Library func(callers int) (caller func() Echo, stop func(), err error)
 
 // Main is the program of a library: echo --size BYTES --outstanding CALLERS --seconds S. It
 // prints one row of bebench's JSON.
@@ -41,7 +42,7 @@ func Main(args []string, out io.Writer, start Library) error {
 	if *size < 8 || *callers < 1 || !(*seconds > 0) {
 		return errors.New("--size must be at least 8, --outstanding and --seconds more than 0")
 	}
-	caller, stop, err := start()
+	caller, stop, err := start(*callers)
 	if err != nil {
 		return err
 	}

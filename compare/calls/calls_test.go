@@ -10,7 +10,7 @@ import (
 )
 
 func TestProgram(t *testing.T) {
-	echo := func() (func() Echo, func(), error) {
+	echo := func(int) (func() Echo, func(), error) {
 		return func() Echo { return func(b []byte) ([]byte, error) { return b, nil } }, func() {}, nil
 	}
 	var out bytes.Buffer
@@ -23,7 +23,7 @@ func TestProgram(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &row); err != nil || row.Ops < 3 {
 		t.Errorf("%s: %v", out.Bytes(), err)
 	}
-	wrong := func() (func() Echo, func(), error) {
+	wrong := func(int) (func() Echo, func(), error) {
 		return func() Echo { return func(b []byte) ([]byte, error) { return make([]byte, len(b)), nil } }, func() {}, nil
 	}
 	if Main([]string{"echo", "--seconds", "0.02"}, &out, wrong) == nil || Main([]string{"lat"}, &out, echo) == nil || Main([]string{"echo", "--size", "7"}, &out, echo) == nil {

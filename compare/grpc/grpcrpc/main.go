@@ -31,7 +31,7 @@ var service = grpc.ServiceDesc{
 	}}},
 }
 
-func start() (caller func() calls.Echo, stop func(), err error) {
+func start(int) (caller func() calls.Echo, stop func(), err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, nil, err
