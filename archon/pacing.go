@@ -7,8 +7,7 @@ import "sync/atomic"
 // So a connection with enough unsent responses parks further calls, which are small,
 // and runs them as responses leave.
 
-// maxParked bounds the bytes of a connection's parked requests; calls beyond run at
-// once.
+// maxParked bounds the bytes of a connection's parked requests.
 const maxParked = 16 << 20
 
 // pacing is a connection's unsent responses and parked calls.
@@ -26,11 +25,20 @@ func (c *serverConn) crowded() bool {
 	return c.pacing.unsent.Load() >= c.server.cfg.MaxUnsent
 }
 
-// pace runs an inline call now or later, behind those that wait already.
+// pace runs an inline call now or later, behind those that wait already. When no more
+// may wait, the first of them runs in its place.
 func (c *serverConn) pace(call *ServerCall) {
-	if !c.crowded() && c.pacing.parked.Load() == 0 || !c.park(call) {
+	if !c.crowded() && c.pacing.parked.Load() == 0 {
 		call.run()
 		return
+	}
+	for !c.park(call) {
+		first := c.nextParked()
+		if first == nil {
+			call.run()
+			return
+		}
+		first.run()
 	}
 	if !c.crowded() { // what was unsent may have left before the call was parked
 		c.unpark()

@@ -17,6 +17,10 @@ const (
 	// looks again, at least, before it arms the queue and blocks. Blocking and being woken
 	// costs some microseconds, a round well under one.
 	idleRounds = 4
+	// yieldAfter is how long a worker that has work runs before it lets others run: those
+	// that it woke wait for a core, where there are not more of these than workers, and the
+	// scheduler itself makes room after 10 ms only.
+	yieldAfter = 50 * time.Microsecond
 )
 
 // The ID of a work request: which engine of the worker, send or receive, and the
@@ -135,7 +139,7 @@ func (w *worker) run() {
 	if w.n.cfg.LockThreads {
 		runtime.LockOSThread() // until the goroutine ends
 	}
-	idle, idleSince := 0, time.Duration(0)
+	idle, idleSince, yielded := 0, time.Duration(0), time.Duration(0)
 	for {
 		busy := w.turn()
 		if w.quit {
@@ -143,6 +147,10 @@ func (w *worker) run() {
 		}
 		if busy {
 			idle, idleSince = 0, w.now
+			if w.now-yielded >= yieldAfter {
+				yielded = w.now
+				runtime.Gosched()
+			}
 			continue
 		}
 		if idle++; idle < idleRounds || w.now-idleSince < w.n.cfg.Spin {
