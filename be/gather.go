@@ -22,6 +22,10 @@ const maxSendSGE = 30
 // again at once. An error of PostGather itself means that nothing
 // was done, and done is not called.
 func (s *Socket) PostGather(head []byte, parts [][]byte, done func(error)) error {
+	return s.postGather(head, parts, 0, done)
+}
+
+func (s *Socket) postGather(head []byte, parts [][]byte, tag uint64, done func(error)) error {
 	n := len(head)
 	for _, b := range parts {
 		n += len(b)
@@ -42,7 +46,7 @@ func (s *Socket) PostGather(head []byte, parts [][]byte, done func(error)) error
 		return ErrNotRegistered
 	}
 	g.user = done
-	if !s.conn.w.submit(&command{kind: cmdGather, conn: s.conn, sock: s.core, list: g.list, done: g.done}) {
+	if !s.conn.w.submit(&command{kind: cmdGather, conn: s.conn, sock: s.core, list: g.list, tag: tag, done: g.done}) {
 		g.recycle()
 		return ErrClosed
 	}

@@ -146,7 +146,9 @@ func (p *Publication) written(err error) {
 // of two writes to one buffer it is for the applications to see that the first was
 // used. A token that is not of this socket is ErrToken; one that was made up ends
 // the engine.
-func (s *Socket) PostPut(t Token, b []byte, done func(error)) error {
+func (s *Socket) PostPut(t Token, b []byte, done func(error)) error { return s.postPut(t, b, 0, done) }
+
+func (s *Socket) postPut(t Token, b []byte, tag uint64, done func(error)) error {
 	lkey, err := s.check(b)
 	if err != nil {
 		return err
@@ -155,7 +157,7 @@ func (s *Socket) PostPut(t Token, b []byte, done func(error)) error {
 	if err := k.Parse(t[:]); err != nil {
 		return err
 	}
-	if !s.conn.w.submit(&command{kind: cmdPut, conn: s.conn, sock: s.core, buf: b, lkey: lkey, token: k, done: done}) {
+	if !s.conn.w.submit(&command{kind: cmdPut, conn: s.conn, sock: s.core, buf: b, lkey: lkey, token: k, tag: tag, done: done}) {
 		return ErrClosed
 	}
 	return nil

@@ -203,12 +203,14 @@ func (w *waiter) finish(err error) {
 // means that nothing was done: b stays the caller's, and done is not called.
 //
 // Post may be called from done and from the function given to OnMessage.
-func (s *Socket) Post(b []byte, done func(error)) error {
+func (s *Socket) Post(b []byte, done func(error)) error { return s.post(b, 0, done) }
+
+func (s *Socket) post(b []byte, tag uint64, done func(error)) error {
 	lkey, err := s.check(b)
 	if err != nil {
 		return err
 	}
-	if !s.conn.w.submit(&command{kind: cmdSend, conn: s.conn, sock: s.core, buf: b, lkey: lkey, done: done}) {
+	if !s.conn.w.submit(&command{kind: cmdSend, conn: s.conn, sock: s.core, buf: b, lkey: lkey, tag: tag, done: done}) {
 		return ErrClosed
 	}
 	return nil

@@ -333,10 +333,10 @@ func (w *worker) execute(c *command) {
 		c.conn.e.Send(s, c.buf, c.lkey, c.tag, c.done)
 		w.touch(c.conn)
 	case cmdGather:
-		c.conn.e.Gather(s, c.list, c.done)
+		c.conn.e.Gather(s, c.list, c.tag, c.done)
 		w.touch(c.conn)
 	case cmdPut:
-		c.conn.e.Put(s, c.token, c.buf, c.lkey, 0, c.done)
+		c.conn.e.Put(s, c.token, c.buf, c.lkey, c.tag, c.done)
 		w.touch(c.conn)
 	case cmdCancel:
 		c.conn.e.Cancel(s, c.tag)

@@ -183,9 +183,9 @@ func (e *Engine) ofBuffer(b []byte, lkey mr.LKey, tag uint64, done func(error)) 
 // Gather queues a message that is made of pieces. They, and the memory they name,
 // are the engine's until done is called, once; then they are the caller's again,
 // whatever done is told.
-func (e *Engine) Gather(s *Socket, pieces []qp.SGE, done func(error)) {
+func (e *Engine) Gather(s *Socket, pieces []qp.SGE, tag uint64, done func(error)) {
 	m := e.newOutgoing()
-	m.pieces, m.done = pieces, done
+	m.pieces, m.tag, m.done = pieces, tag, done
 	for i := range pieces {
 		m.length += int(pieces[i].Length)
 	}
