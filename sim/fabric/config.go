@@ -153,7 +153,7 @@ func (c *Config) check() error {
 		{"NIC.DCQCN.IncreaseTimer", int64(d.IncreaseTimer), least, int64(des.Never / 2)},
 		{"NIC.DCQCN.IncreaseBytes", d.IncreaseBytes, 0, math.MaxInt64},
 		{"NIC.DCQCN.FastSteps", int64(d.FastSteps), 0, math.MaxInt32},
-		{"NIC.DCQCN.GainShift", int64(d.GainShift), 0, 20},
+		{"NIC.DCQCN.Gain", d.Gain, 0, gainOne},
 		{"NIC.DCQCN.Rai", d.Rai, 0, maxGbps * 1e9},
 		{"NIC.DCQCN.Rhai", d.Rhai, 0, maxGbps * 1e9},
 		{"NIC.DCQCN.Rmin", d.Rmin, least, maxGbps * 1e9},

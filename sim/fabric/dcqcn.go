@@ -12,10 +12,11 @@ type DCQCN struct {
 	IncreaseTimer des.Time // T
 	IncreaseBytes int64    // B; 0: the timer alone
 	FastSteps     int      // F: steps of fast recovery
-	GainShift     int      // g is 2^-GainShift
+	Gain          int64    // g, in gainOne-ths
 	Rai, Rhai     int64    // bit/s: additive and hyper increase
 	Rmin          int64    // bit/s: the least rate
 	DecreaseGap   des.Time // CNPs that come sooner after one that was obeyed are ignored
+	KeepTarget    bool     // of CNPs without a step of the timer between them, only the first lowers the target
 }
 
 // DCQCN15 is the parameters of the paper; it does not give Rhai, which is taken to be
@@ -23,7 +24,26 @@ type DCQCN struct {
 func DCQCN15() DCQCN {
 	return DCQCN{
 		CNPInterval: 50 * des.Microsecond, AlphaTimer: 55 * des.Microsecond, IncreaseTimer: 55 * des.Microsecond, IncreaseBytes: 10_000_000,
-		FastSteps: 5, GainShift: 8, Rai: 40e6, Rhai: 400e6, Rmin: 10e6,
+		FastSteps: 5, Gain: gainOne / 256, Rai: 40e6, Rhai: 400e6, Rmin: 10e6,
+	}
+}
+
+// DCQCNCX is what ConnectX-5 and 6 come with, by their public documentation. Its
+// bytes are counted in units of 64, which is assumed.
+func DCQCNCX() DCQCN {
+	return DCQCN{
+		CNPInterval: 4 * des.Microsecond, DecreaseGap: 4 * des.Microsecond, AlphaTimer: des.Microsecond, IncreaseTimer: 300 * des.Microsecond,
+		IncreaseBytes: 32767 * 64, FastSteps: 1, Gain: 5 * gainOne / 1024, Rai: 5e6, Rhai: 50e6, Rmin: 1e6, KeepTarget: true,
+	}
+}
+
+// DCQCNHPCC is what the public simulator of HPCC uses at a rate: a notification for
+// each marked packet, which senders obey every 4 us at most.
+func DCQCNHPCC(gbps int) DCQCN {
+	line := int64(gbps) * 1e9
+	return DCQCN{
+		DecreaseGap: 4 * des.Microsecond, AlphaTimer: des.Microsecond, IncreaseTimer: 300 * des.Microsecond,
+		FastSteps: 1, Gain: gainOne / 256, Rai: line / 5000, Rhai: line / 500, Rmin: 100e6, KeepTarget: true,
 	}
 }
 
@@ -33,7 +53,11 @@ func ECN15() ECN { return ECN{KminBytes: 5000, KmaxBytes: 200_000, Pmax: 0.01} }
 // enabled reports whether there is congestion control.
 func (c *DCQCN) enabled() bool { return c.AlphaTimer > 0 }
 
-const alphaOne = 1 << 20 // alpha is a fraction of that
+// Fractions are in parts of these.
+const (
+	alphaOne = 1 << 20
+	gainOne  = 1 << 10
+)
 
 // reaction is the sender's state of one queue pair. It has none, and sends at line
 // rate, until the first notification. Its timers are not events: what they did is
@@ -55,13 +79,15 @@ type reaction struct {
 func (r *reaction) notified(c *DCQCN, now des.Time, line int64) {
 	r.advance(c, now)
 	if !r.active {
-		*r = reaction{active: true, current: line, line: line, alpha: alphaOne}
+		*r = reaction{active: true, current: line, target: line, line: line, alpha: alphaOne}
 	} else if now-r.cutAt < c.DecreaseGap {
 		return
 	}
-	r.target = r.current
+	if !c.KeepTarget || r.steps[0] > 0 {
+		r.target = r.current
+	}
 	r.current = max(r.current-(r.current*r.alpha)>>21, c.Rmin)
-	r.alpha += (alphaOne - r.alpha) >> c.GainShift
+	r.alpha += (alphaOne - r.alpha) * c.Gain / gainOne
 	r.cutAt, r.alphaAt, r.timerAt = now, now+c.AlphaTimer, now+c.IncreaseTimer
 	r.bytes, r.steps = 0, [2]int{}
 }
@@ -70,7 +96,7 @@ func (r *reaction) notified(c *DCQCN, now des.Time, line int64) {
 func (r *reaction) advance(c *DCQCN, now des.Time) {
 	for r.active && min(r.alphaAt, r.timerAt) <= now {
 		if r.alphaAt <= r.timerAt {
-			r.alpha -= r.alpha >> c.GainShift
+			r.alpha -= r.alpha * c.Gain / gainOne
 			r.alphaAt += c.AlphaTimer
 		} else {
 			r.timerAt += c.IncreaseTimer

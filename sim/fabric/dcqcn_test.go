@@ -238,3 +238,28 @@ func TestNotifications(t *testing.T) {
 		t.Errorf("%d notifications without a queue", sent)
 	}
 }
+
+// TestProfiles: with each set of parameters eight flows that start at once have the
+// queue they made behind them after 5 ms, and use the link again as far as their rates
+// have grown by then; nothing is dropped.
+func TestProfiles(t *testing.T) {
+	for name, d := range map[string]DCQCN{"of the paper": DCQCN15(), "of ConnectX": DCQCNCX(), "of HPCC's simulator": DCQCNHPCC(100)} {
+		f, err := Single(Config{
+			Seed: 1, SkipWrites: true, NIC: NICConfig{DCQCN: d}, Switch: SwitchConfig{ECN: ECNLarge(), PFC: true, BufferBytes: 32 << 20},
+		}, 9, Link{Gbps: 100, Delay: des.Microsecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 8 {
+			x, y := f.join(t, i+1, 0, 1<<20, nil)
+			x.stream(t, y, 1<<20, 4)
+		}
+		got := goodput(t, f, 0, 5*des.Millisecond, 5*des.Millisecond)
+		sent, _ := f.Host(0).Notifications()
+		p := f.PortTotals()
+		t.Logf("%s: %.1f Gb/s, %d notifications, %d pauses, longest queue %d bytes", name, got, sent, p.PausesSent, p.PeakQueueBytes)
+		if got < 30 || sent == 0 || p.Drops != 0 {
+			t.Errorf("%s: %.1f Gb/s, %d notifications, %+v", name, got, sent, p)
+		}
+	}
+}

@@ -185,7 +185,7 @@ func TestBadConfig(t *testing.T) {
 		"NIC.MTU":                 func(c *Config) { c.NIC.MTU = 6 },
 		"NIC.DCQCN.IncreaseTimer": func(c *Config) { c.NIC.DCQCN.IncreaseTimer = 0 },
 		"NIC.DCQCN.Rmin":          func(c *Config) { c.NIC.DCQCN.Rmin = 0 },
-		"NIC.DCQCN.GainShift":     func(c *Config) { c.NIC.DCQCN.GainShift = -1 },
+		"NIC.DCQCN.Gain":          func(c *Config) { c.NIC.DCQCN.Gain = -1 },
 	} {
 		c := Config{NIC: NICConfig{DCQCN: DCQCN15()}, Switch: SwitchConfig{ECN: ECN15()}}
 		if _, err := Pair(c, Link{Gbps: 1}); err != nil {
