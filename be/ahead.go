@@ -5,8 +5,12 @@ package be
 // batch before it works on it: reads that do not depend on one another are waited for
 // all at once. What is read changes nothing.
 
-// worthLooking is the smallest batch for which it pays.
-const worthLooking = 2
+// worthLooking is the smallest batch for which it pays, and crowd the number of an
+// engine's sockets from which on: what fewer ones need stays in the caches.
+const (
+	worthLooking = 2
+	crowd        = 256
+)
 
 // lookAhead touches the sockets of n completions.
 func (w *worker) lookAhead(n int) {
@@ -19,7 +23,7 @@ func (w *worker) lookAhead(n int) {
 		if c.ID&idRecv == 0 {
 			continue
 		}
-		if conn := w.connOf(c); conn != nil {
+		if conn := w.connOf(c); conn != nil && conn.e.Sockets() >= crowd {
 			if s := conn.e.Receiver(c); s != nil {
 				w.seen[k] = s
 				k++

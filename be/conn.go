@@ -11,6 +11,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/be/internal/wire"
+	"github.com/byteexpress/byteexpress/qp"
 )
 
 // lastWords bounds the write that tells a peer why its engine failed.
@@ -33,8 +34,9 @@ type conn struct {
 	dialed string    // the address that we dialed; empty: the peer did
 	born   time.Time // when the engine came up
 
-	index   int  // in the worker; -1: removed
-	dirty   bool // the worker's
+	index   int    // in the worker; -1: removed
+	num     qp.Num // of the engine\'s queue pair; the worker\'s
+	dirty   bool   // the worker's
 	dead    atomic.Bool
 	cause   atomic.Pointer[error] // of the engine's failure; set before dead
 	lostErr error                 // the worker's

@@ -88,18 +88,18 @@ func (g *gathering) add(mem *memory, b []byte) bool {
 	if len(b) == 0 {
 		return true
 	}
-	r, err := mem.Region(b)
+	key, err := mem.lkey(b)
 	if err != nil {
 		return false
 	}
 	addr := mr.Addr(b)
 	if n := len(g.list); n > 0 {
 		last := &g.list[n-1]
-		if last.LKey == r.LKey && last.Addr+uint64(last.Length) == addr {
+		if last.LKey == key && last.Addr+uint64(last.Length) == addr {
 			last.Length += uint32(len(b))
 			return true
 		}
 	}
-	g.list = append(g.list, qp.SGE{Addr: addr, Length: uint32(len(b)), LKey: r.LKey})
+	g.list = append(g.list, qp.SGE{Addr: addr, Length: uint32(len(b)), LKey: key})
 	return true
 }

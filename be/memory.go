@@ -176,6 +176,14 @@ func (m *memory) damaged() error {
 // Region gives the keys of a buffer.
 func (m *memory) Region(b []byte) (mr.Region, error) { return m.of(b).MR(b) }
 
+// lkey gives the local key of a buffer.
+func (m *memory) lkey(b []byte) (mr.LKey, error) {
+	if k, err := m.local.LKey(b); err == nil {
+		return k, nil
+	}
+	return m.elsewhere(b).LKey(b)
+}
+
 // ReadKey gives the key with which a peer may read a buffer.
 func (m *memory) ReadKey(b []byte) (mr.RKey, bool) {
 	p := m.pools[readableDomain].Load()

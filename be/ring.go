@@ -47,13 +47,12 @@ const closedBit = 1 << 63
 // not fit goes to an overflow list, and everything after it too, until the worker has
 // run the list: so order is kept and nobody waits. There is no lock.
 type ring struct {
-	cells   [ringSize]cell
-	_       [64]byte
-	tail    atomic.Uint64
-	_       [64]byte
-	head    uint64        // the worker's
-	running command       // the worker's: a copy, so that its cell is free
-	spilt   atomic.Uint64 // commands that go to the overflow list, are in it, or are being run from it
+	cells [ringSize]cell
+	_     [64]byte
+	tail  atomic.Uint64
+	_     [64]byte
+	head  uint64        // the worker's
+	spilt atomic.Uint64 // commands that go to the overflow list, are in it, or are being run from it
 
 	overflow atomic.Pointer[spill] // the newest first
 }
@@ -154,13 +153,11 @@ func (r *ring) run(limit int, f func(*command)) (n int) {
 			n--
 			continue
 		}
-		r.running = c.cmd
+		f(&c.cmd) // if that adds commands, and the ring is full, they overflow
 		c.cmd = command{}
 		c.seq.Store(r.head + ringSize)
 		r.head++
-		f(&r.running)
 	}
-	r.running = command{}
 	ran := uint64(0)
 	for list != nil {
 		f(&list.cmd)

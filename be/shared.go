@@ -64,7 +64,7 @@ func (w *worker) connOf(c *cq.Completion) *conn {
 		return w.shared.byQP[c.QPNum]
 	}
 	index := int(c.ID &^ idRecv >> idIndexShift)
-	if index >= len(w.conns) || w.conns[index] == nil || w.conns[index].e.QP().Num() != c.QPNum {
+	if index >= len(w.conns) || w.conns[index] == nil || w.conns[index].num != c.QPNum {
 		return nil
 	}
 	return w.conns[index]

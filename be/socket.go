@@ -101,11 +101,11 @@ func (s *Socket) check(b []byte) (mr.LKey, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	r, err := s.conn.n.mem.Region(b)
+	key, err := s.conn.n.mem.lkey(b)
 	if err != nil {
 		return 0, ErrNotRegistered
 	}
-	return r.LKey, nil
+	return key, nil
 }
 
 // Send sends b, which is from the node's Alloc, as one message, and returns when

@@ -368,7 +368,7 @@ func (w *worker) add(c *conn) error {
 	if !w.deviceUp {
 		return w.downErr
 	}
-	w.conns[c.index] = c
+	w.conns[c.index], c.num = c, c.e.QP().Num()
 	w.touch(c)
 	if w.leaving {
 		c.e.Fail(w.now, ErrClosed)

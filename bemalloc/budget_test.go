@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"reflect"
 	"sync"
 	"testing"
 )
@@ -96,53 +95,5 @@ func TestBudgetShared(t *testing.T) {
 	wg.Wait()
 	if budget.Used() != 0 || dev.regions() != 0 {
 		t.Errorf("%d bytes are used, %d regions left", budget.Used(), dev.regions())
-	}
-}
-
-// TestCovers: a buffer starts in the range of its own pool only, freed or not.
-func TestCovers(t *testing.T) {
-	p, q := newPool(t, Config{}), newPool(t, Config{})
-	for _, n := range []int{0, 1, 100 << 10, 9 << 20} {
-		b := must(t)(p.Alloc(n))
-		if !p.Covers(b) || q.Covers(b) || n > 0 && !p.Covers(b[n/2:]) {
-			t.Errorf("%d bytes: %v %v", n, p.Covers(b), q.Covers(b))
-		}
-		free(t, p, b)
-		if !p.Covers(b) {
-			t.Errorf("%d bytes: not after the free", n)
-		}
-	}
-	if p.Covers(nil) || p.Covers(make([]byte, 8)) {
-		t.Error("memory of somebody else")
-	}
-}
-
-// TestStatsAdd: every number is added, or is the larger one.
-func TestStatsAdd(t *testing.T) {
-	var fill func(v reflect.Value, by int64)
-	fill = func(v reflect.Value, by int64) {
-		switch v.Kind() {
-		case reflect.Struct:
-			for i := range v.NumField() {
-				fill(v.Field(i), by)
-			}
-		case reflect.Array:
-			for i := range v.Len() {
-				fill(v.Index(i), by)
-			}
-		default:
-			v.SetInt(by)
-		}
-	}
-	var a, b, want Stats
-	fill(reflect.ValueOf(&a).Elem(), 3)
-	fill(reflect.ValueOf(&b).Elem(), 4)
-	fill(reflect.ValueOf(&want).Elem(), 7)
-	want.Register.Max, want.Deregister.Max = 4, 4
-	for i := range want.Classes {
-		want.Classes[i].Size = 4
-	}
-	if a.Add(&b); a != want {
-		t.Errorf("got %+v", a)
 	}
 }

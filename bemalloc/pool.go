@@ -179,6 +179,17 @@ func (p *Pool) MR(b []byte) (mr.Region, error) {
 	return p.table.block(uint32(off >> blockShift)).region, nil
 }
 
+// LKey is the local key of MR, at less cost: what a request of this host's own needs.
+func (p *Pool) LKey(b []byte) (mr.LKey, error) {
+	off := p.mem.offset(b)
+	w := p.table.at(off)
+	if c := w.kind() - kindClass; c < numClasses && classes[c].contains(w.within(off), len(b)) {
+		return p.table.block(uint32(off >> blockShift)).region.LKey, nil
+	}
+	r, err := p.MR(b)
+	return r.LKey, err
+}
+
 // MROn is MR for one of several devices: 0 is Config.Registrar, i is
 // Config.Also[i-1].
 func (p *Pool) MROn(device int, b []byte) (mr.Region, error) {
