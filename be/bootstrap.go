@@ -55,11 +55,12 @@ func (b *bootstrap) fail(err error) error {
 // prepare makes the queue pair and our hello.
 func (b *bootstrap) prepare(listener uint32) error {
 	n := b.n
-	b.enter(StepQP)
+	b.enter(StepPort)
 	var err error
 	if b.path, err = n.findPath(wish{gidOf(b.attempt.line), b.gidType}); err != nil {
 		return b.fail(err)
 	}
+	b.enter(StepQP)
 	if !b.worker().takeEntries() {
 		return b.fail(fmt.Errorf("%w: %d completions of Config.CQEntries %d are spoken for, %d more needed: raise it",
 			ErrEngines, b.worker().entries.Load(), b.worker().cq.Capacity(), b.worker().entriesEach()))

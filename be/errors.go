@@ -77,7 +77,7 @@ func (e *PeerError) Unwrap() error { return e.Err }
 
 // Steps by their names in StepError, for who decides by them. The bootstrap has more.
 const (
-	StepPort     = "choose a port"
+	StepPort     = "choose port and GID"
 	StepLimits   = "ask for the device's limits"
 	StepDomain   = "allocate the protection domain"
 	StepMemory   = "set up registered memory"

@@ -22,6 +22,7 @@ var suites = []string{
 	"./uverbs/rdmacm",
 	"./uverbs/rdmacm/stream",
 	"./be",
+	"./archon/channel",
 	"./bemalloc",
 	"./provider",
 	"./provider/rxe",

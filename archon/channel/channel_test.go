@@ -19,7 +19,9 @@ func TestCallsSpread(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		list = append(list, channel.Endpoint{Name: name, TCP: startServer(t, name, "").tcp})
 	}
-	ch := newChannel(t, channel.Config{Resolver: channel.Static(list...)})
+	r := quick()
+	r.HedgeQuantile = -1 // a hedge goes elsewhere
+	ch := newChannel(t, channel.Config{Resolver: channel.Static(list...), Recovery: r})
 	eventually(t, "every replica answers", func() bool {
 		for _, r := range ch.Stats().Replicas {
 			if r.Path != core.TCP {
@@ -60,12 +62,12 @@ func TestLostReplicas(t *testing.T) {
 			v.stop()
 			l.more(t, 100)
 			v.start()
-			eventually(t, "the restarted server is used", func() bool { return stats(t, ch, v.name).Path == core.TCP })
+			eventually(t, "the restarted server is used", func() bool { return stats(ch, v.name).Path == core.TCP })
 			l.more(t, 20)
 		}
 	}
 	l.end()
-	if n := stats(t, ch, "a").Restarts; n != 3 {
+	if n := stats(ch, "a").Restarts; n != 3 {
 		t.Errorf("%d restarts of a seen, want 3", n)
 	}
 }
@@ -148,7 +150,7 @@ func TestNoReplica(t *testing.T) {
 	r := quick()
 	r.WaitReady = -1
 	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "gone", TCP: "127.0.0.1:1"}), Recovery: r})
-	eventually(t, "the trouble is known", func() bool { st := ch.Stats().Replicas; return len(st) > 0 && st[0].Trouble != nil })
+	eventually(t, "the trouble is known", func() bool { return stats(ch, "gone").Trouble != nil })
 	_, err := ask(limit(t), ch, echo, "")
 	if !errors.Is(err, archon.Unavailable) || !strings.Contains(err.Error(), "gone over tcp") {
 		t.Errorf("call: %v", err)
@@ -214,7 +216,7 @@ func TestCallsOverRDMA(t *testing.T) {
 	if got, err := ask(limit(t), ch, echo, "hello"); got != "hello" || err != nil {
 		t.Fatal(got, err)
 	}
-	if st := stats(t, ch, "a"); st.Path != core.RDMA || len(st.Fallbacks) != 0 {
+	if st := stats(ch, "a"); st.Path != core.RDMA || len(st.Fallbacks) != 0 {
 		t.Errorf("%+v", st)
 	}
 }

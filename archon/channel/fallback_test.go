@@ -76,7 +76,7 @@ func TestFallbackAtEveryStep(t *testing.T) {
 			}
 			askAll(t, channels)
 			for _, ch := range channels {
-				st := stats(t, ch, "a")
+				st := stats(ch, "a")
 				if st.Path != core.TCP || len(st.Fallbacks) != 1 || st.Fallbacks[tt.reason] != 1 {
 					t.Fatalf("on %v, fallbacks %v, trouble %v", st.Path, st.Fallbacks, st.Trouble)
 				}
@@ -87,14 +87,14 @@ func TestFallbackAtEveryStep(t *testing.T) {
 			healed := time.Now()
 			p.faults.at.Store(int32(none))
 			for _, ch := range channels {
-				eventually(t, "back on RDMA", func() bool { return stats(t, ch, "a").Path == core.RDMA })
+				eventually(t, "back on RDMA", func() bool { return stats(ch, "a").Path == core.RDMA })
 				if d := time.Since(healed); d < quick().Settle {
 					t.Errorf("back after %v, settle time %v", d, quick().Settle)
 				}
 			}
 			askAll(t, channels)
 			for _, ch := range channels {
-				if st := stats(t, ch, "a"); len(st.Fallbacks) != 1 || st.Fallbacks[tt.reason] != 1 || st.Returns != 1 {
+				if st := stats(ch, "a"); len(st.Fallbacks) != 1 || st.Fallbacks[tt.reason] != 1 || st.Returns != 1 {
 					t.Errorf("fallbacks %v, %d returns", st.Fallbacks, st.Returns)
 				}
 			}
@@ -151,7 +151,7 @@ func TestServerWithoutRDMA(t *testing.T) {
 	if _, err := ask(limit(t), ch, echo, "x"); err != nil {
 		t.Fatal(err)
 	}
-	if st := stats(t, ch, "a"); st.Path != core.TCP || st.Fallbacks[core.NoPeer] != 1 {
+	if st := stats(ch, "a"); st.Path != core.TCP || st.Fallbacks[core.NoPeer] != 1 {
 		t.Errorf("%+v", st)
 	}
 	// An address behind which something else listens.
@@ -160,7 +160,7 @@ func TestServerWithoutRDMA(t *testing.T) {
 	if _, err := ask(limit(t), ch, echo, "x"); err != nil {
 		t.Fatal(err)
 	}
-	if st := stats(t, ch, "a"); st.Path != core.TCP || st.Fallbacks[core.Greeting]+st.Fallbacks[core.ProtocolBroken] != 1 {
+	if st := stats(ch, "a"); st.Path != core.TCP || st.Fallbacks[core.Greeting]+st.Fallbacks[core.ProtocolBroken] != 1 {
 		t.Errorf("%+v", st)
 	}
 }
@@ -174,7 +174,7 @@ func TestServerStillStarting(t *testing.T) {
 		_, err := ask(limit(t), ch, echo, "x")
 		answered <- err
 	}()
-	eventually(t, "a dial fails", func() bool { st := ch.Stats().Replicas; return len(st) > 0 && st[0].Trouble != nil })
+	eventually(t, "a dial fails", func() bool { return stats(ch, "a").Trouble != nil })
 	v.start()
 	if err := <-answered; err != nil {
 		t.Error(err)
@@ -213,7 +213,7 @@ func TestRDMADiesInMidLife(t *testing.T) {
 			only := p.channel(t, channel.Config{NoFallback: true})
 			l := startLoad(t, ch, 8)
 			l.more(t, 100)
-			if st := stats(t, ch, "a"); st.Path != core.RDMA {
+			if st := stats(ch, "a"); st.Path != core.RDMA {
 				t.Fatalf("%+v", st)
 			}
 			for round := range uint64(2) {
@@ -221,7 +221,7 @@ func TestRDMADiesInMidLife(t *testing.T) {
 					break // it is removed once
 				}
 				tt.strike(p)
-				eventually(t, "on TCP", func() bool { return stats(t, ch, "a").Path == core.TCP })
+				eventually(t, "on TCP", func() bool { return stats(ch, "a").Path == core.TCP })
 				ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 				if _, err := ask(ctx, only, echo, "x"); err == nil {
 					t.Error("control: a call without fallback succeeded")
@@ -229,9 +229,9 @@ func TestRDMADiesInMidLife(t *testing.T) {
 				cancel()
 				l.more(t, 200)
 				tt.heal(p)
-				eventually(t, "back on RDMA", func() bool { return stats(t, ch, "a").Path == core.RDMA })
+				eventually(t, "back on RDMA", func() bool { return stats(ch, "a").Path == core.RDMA })
 				l.more(t, 200)
-				st := stats(t, ch, "a")
+				st := stats(ch, "a")
 				n := uint64(0)
 				for _, k := range st.Fallbacks {
 					n += k

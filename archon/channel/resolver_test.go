@@ -251,7 +251,7 @@ func TestServerDrains(t *testing.T) {
 		eventually(t, "a is asked again", func() bool { return a.calls.Load() > n+20 })
 	}
 	l.end()
-	if st := ch.Stats(); st.Failed != 0 || stats(t, ch, "a").Path != core.TCP {
+	if st := ch.Stats(); st.Failed != 0 || stats(ch, "a").Path != core.TCP {
 		t.Errorf("%+v", st)
 	}
 }

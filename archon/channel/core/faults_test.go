@@ -46,6 +46,11 @@ var faultMatrix = []fault{
 	{desc: "replica hangs and goes on", strike: func(s *server) { s.hung = true }, heal: func(s *server) { s.hung = false }},
 	{desc: "link black-holed", strike: func(s *server) { s.hole = true }, heal: func(s *server) { s.hole = false }},
 	{desc: "RDMA dies and heals", strike: (*server).breakRDMA, heal: func(s *server) { s.broken = false }, fallback: RetryExceeded, returns: true},
+	{desc: "RDMA dies and its set-up fails at some step", strike: func(s *server) {
+		s.setUp = NoDevice + Reason(s.w.rng.IntN(int(TimedOut)))
+		s.w.connDies(s.conns[RDMA], QPFailed)
+		s.step()
+	}, heal: func(s *server) { s.setUp = NoReason }, fallback: QPFailed, returns: true},
 	{desc: "killed and restarted", strike: (*server).kill, heal: (*server).start},
 	{desc: "restarted at once", strike: func(s *server) { s.kill(); s.w.after(20*time.Millisecond, s.start) }},
 }
@@ -186,7 +191,7 @@ func TestOnlyReplicaRestarts(t *testing.T) {
 func TestSetUpFailsAtEachStep(t *testing.T) {
 	for reason := NoDevice; reason <= TimedOut; reason++ {
 		for _, seed := range seeds(t)[:min(20, len(seeds(t)))] {
-			w := newWorld(t, seed, 1, quick())
+			w := newWorld(t, seed+1000*uint64(reason), 1, quick())
 			s := w.servers[0]
 			s.setUp = reason
 			w.load(200, 3*time.Second)
