@@ -65,7 +65,10 @@ func (s *Scenario) fill() {
 		def(&w.Outstanding, 2)
 	case inferenceKind:
 		def(&w.Outstanding, 1)
-		def(&w.Fanout, w.Servers)
+		def(&w.Replicas, 1)
+		def(&w.Fanout, w.Servers/max(w.Replicas, 1))
+		span(&w.AttemptTimeout, 2*des.Millisecond)
+		span(&w.Deadline, 50*des.Millisecond)
 		def(&w.RequestBytes, 256)
 	case trainingKind:
 		def(&w.LoadPercent, 40)
@@ -83,7 +86,7 @@ func (s *Scenario) fill() {
 				*v = std
 			}
 		}
-		v.Transport = cmp.Or(v.Transport, "rdma")
+		v.Transport = cmp.Or(v.Transport, rdmaTransport)
 	}
 }
 
@@ -238,7 +241,8 @@ func (w *Workload) check() error {
 	case inferenceKind:
 		add("rankers", w.Rankers, 1, maxHosts, "they fetch from the servers")
 		add("servers", w.Servers, 1, maxHosts, "rankers fetch from them")
-		add("fanout", w.Fanout, 1, w.Servers, "a fetch asks that many of the servers")
+		add("replicas", w.Replicas, 1, min(w.Servers, 16), "it is how many servers have the same")
+		add("fanout", w.Fanout, 1, w.Servers/max(w.Replicas, 1), "a fetch asks that many of the shards")
 		add("outstanding", w.Outstanding, 1, 64, "it is how many fetches a ranker has under way")
 		add("request_bytes", w.RequestBytes, 1, maxMessage, "it is a message's length")
 	case connectionsKind:

@@ -1,35 +1,53 @@
 package scenario
 
-import "github.com/byteexpress/byteexpress/sim/des"
+import (
+	"github.com/byteexpress/byteexpress/archon/channel/core"
+	"github.com/byteexpress/byteexpress/sim/des"
+)
 
-// inference has rankers fetch parameters: a fetch asks many servers at once and takes
-// until the last of them has answered. Each server's answer is a class of its own.
+// inference has rankers fetch parameters: a fetch asks many shards at once and takes
+// until the last of them has answered. Each attempt at a shard's answer is a class of
+// its own.
 type inference struct {
-	calls   [][]*call // by ranker, then server
+	shards  [][]*shard // by ranker
 	fetches *tally
 	answers *tally
+	retries uint64
+	hedges  uint64
 }
 
 func (w *inference) setup(b *bench) error {
 	w.fetches, w.answers = b.class("fetch"), b.class("answer")
-	rankers, servers := b.s.roles(b.s.Workload.Servers)
-	for _, from := range rankers {
-		var calls []*call
-		for _, to := range servers {
-			c, err := b.newCall(from, to)
-			if err != nil {
-				return err
+	load := &b.s.Workload
+	rankers, servers := b.s.roles(load.Servers)
+	cfg, err := load.recovery()
+	if err != nil {
+		return err
+	}
+	for i, from := range rankers {
+		rng, budget := b.random(uint64(i), 3), core.NewBudget(&cfg)
+		var shards []*shard
+		for first := 0; first+load.Replicas <= len(servers); first += load.Replicas {
+			var calls []*call
+			for _, to := range servers[first : first+load.Replicas] {
+				c, err := b.newCall(from, to)
+				if err != nil {
+					return err
+				}
+				calls = append(calls, c)
 			}
-			calls = append(calls, c)
+			s := b.newShard(calls, w.answers, &cfg, budget, &rng)
+			s.retries, s.hedges = &w.retries, &w.hedges
+			shards = append(shards, s)
 		}
-		w.calls = append(w.calls, calls)
+		w.shards = append(w.shards, shards)
 	}
 	return nil
 }
 
 func (w *inference) start(b *bench) error {
 	cfg := &b.s.Workload
-	for i, calls := range w.calls {
+	for i, shards := range w.shards {
 		sizes, rng := cfg.Size.sizer(b.random(uint64(i), 0)), b.random(uint64(i), 1)
 		var fetch func()
 		later := func() {
@@ -44,10 +62,10 @@ func (w *inference) start(b *bench) error {
 				return
 			}
 			m, left, bytes, failed := b.begin(w.fetches), cfg.Fanout, 0, false
-			for _, s := range choose(&rng, len(calls), cfg.Fanout) {
+			for _, s := range choose(&rng, len(shards), cfg.Fanout) {
 				size := sizes.next()
 				bytes += size
-				calls[s].askThen(b, w.answers, cfg.RequestBytes, size, cfg.Lookup.time(), func(ok bool) {
+				shards[s].ask(cfg.RequestBytes, size, cfg.Lookup.time(), func(ok bool) {
 					failed = failed || !ok
 					if left--; left > 0 {
 						return
@@ -83,4 +101,16 @@ func choose(rng *des.Stream, n, k int) []int {
 	return all[:k]
 }
 
-func (w *inference) finish(*bench, *Run) {}
+func (w *inference) finish(_ *bench, r *Run) {
+	if len(w.shards) > 0 && len(w.shards[0][0].calls) > 1 {
+		r.count("retries", w.retries)
+		r.count("hedges", w.hedges)
+		ejections := uint64(0)
+		for _, shards := range w.shards {
+			for _, s := range shards {
+				ejections += s.shared.Set.Ejections()
+			}
+		}
+		r.count("ejections", ejections)
+	}
+}

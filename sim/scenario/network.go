@@ -39,8 +39,11 @@ type line struct {
 	failed func(error)
 }
 
+// rdmaTransport is engines of ByteExpress.
+const rdmaTransport = "rdma"
+
 // transports are those that a variant may name.
-var transports = []string{"rdma", "tcp-cubic-200", "tcp-cubic-5", "tcp-dctcp-5", rcTransport, udTransport}
+var transports = []string{rdmaTransport, "tcp-cubic-200", "tcp-cubic-5", "tcp-dctcp-5", rcTransport, udTransport}
 
 // topologies are the kinds of them.
 var topologies = []string{"single", "leafspine", "pair"}
@@ -94,7 +97,7 @@ func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
 // newNetwork makes the network of a variant with what carries its messages.
 func (s *Scenario) newNetwork(v *Variant) (network, error) {
 	switch v.Transport {
-	case "rdma":
+	case rdmaTransport:
 		return newEngines(s, v)
 	case rcTransport, udTransport:
 		return newVerbs(s, v)

@@ -67,9 +67,17 @@ func (s *Scenario) resize(hosts int) error {
 		w.Jitter = Span(int64(w.Jitter) * int64(w.Trainers) / int64(was)) // as the time of a step
 	case inferenceKind:
 		was := w.Servers
-		w.Servers = share(w.Servers)
+		w.Servers = max(share(w.Servers)/w.Replicas*w.Replicas, min(w.Replicas, hosts-1))
 		w.Rankers = hosts - w.Servers
-		w.Fanout = max(w.Fanout*w.Servers/was, 1)
+		fewer := func(fanout int) int { return max(fanout*w.Servers/was, 1) }
+		w.Fanout = fewer(w.Fanout)
+		if s.Sweep != nil && s.Sweep.Of == "fanout" {
+			c := Sweep{Of: s.Sweep.Of}
+			for _, v := range s.Sweep.Values {
+				c.Values = append(c.Values, fewer(v))
+			}
+			s.Sweep = &c
+		}
 		w.Think = Span(int64(w.Think) * int64(w.Servers) / int64(was)) // as the time of a fetch
 	}
 	t.Hosts = hosts

@@ -94,13 +94,19 @@ type Workload struct {
 	Outstanding int   `json:"outstanding,omitempty"` // incast, connections: messages of a sender at a time, default 2; inference: fetches of a ranker, default 1
 	Size        Sizes `json:"size"`                  // of messages; inference: of answers
 
-	Trainers     int  `json:"trainers,omitempty"`      // training
-	Rankers      int  `json:"rankers,omitempty"`       // inference
-	Servers      int  `json:"servers,omitempty"`       // training, inference
-	Fanout       int  `json:"fanout,omitempty"`        // inference: servers of a fetch; default all
-	RequestBytes int  `json:"request_bytes,omitempty"` // inference: default 256
-	Lookup       Span `json:"lookup,omitempty"`        // training, inference: time of a server until its answer
-	Think        Span `json:"think,omitempty"`         // inference: mean pause of a ranker between fetches; 0: none
+	Trainers int `json:"trainers,omitempty"` // training
+	Rankers  int `json:"rankers,omitempty"`  // inference
+	Servers  int `json:"servers,omitempty"`  // training, inference
+	Fanout   int `json:"fanout,omitempty"`   // inference: shards of a fetch; default all
+	Replicas int `json:"replicas,omitempty"` // inference: servers of a shard; default 1
+	// AttemptTimeout and Deadline are of a call to a shard with replicas: when another
+	// one is tried beside, and when it fails; default 2ms and 50ms. All else that decides
+	// about that is the default of archon's channels.
+	AttemptTimeout Span `json:"attempt_timeout,omitempty"`
+	Deadline       Span `json:"deadline,omitempty"`
+	RequestBytes   int  `json:"request_bytes,omitempty"` // inference: default 256
+	Lookup         Span `json:"lookup,omitempty"`        // training, inference: time of a server until its answer
+	Think          Span `json:"think,omitempty"`         // inference: mean pause of a ranker between fetches; 0: none
 
 	ReplyBytes   int  `json:"reply_bytes,omitempty"`   // training: a server's answer to a push; default 64
 	LoadPercent  int  `json:"load_percent,omitempty"`  // training: of the servers' links; default 40

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -82,6 +83,7 @@ func (s *Scenario) standard(name string) (Variant, error) {
 			name, strings.Join(s.names(), ", "), strings.Join(Standard(), ", "))
 	}
 	v := standard[i]
+	v.Transport = cmp.Or(v.Transport, rdmaTransport)
 	switch strings.TrimPrefix(name, "get-") {
 	case "static":
 		v.WindowBytes = s.Engine.WindowBytes

@@ -1,0 +1,217 @@
+package scenario
+
+import (
+	"os"
+	"testing"
+
+	"github.com/byteexpress/byteexpress/sim/des"
+)
+
+// full reports whether runs at the paper's scale are wanted: they take minutes and
+// gigabytes.
+func full() bool { return os.Getenv("SIM_FULL") != "" }
+
+// scaled is a scenario of so many hosts, or with SIM_FULL all of them, for a time.
+func scaled(t testing.TB, name string, hosts int, small, large des.Time, variants ...string) *Scenario {
+	t.Helper()
+	s := load(t, name)
+	d := large
+	if !full() {
+		d = small
+		if err := s.Scale(hosts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.SetDuration(d); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Pick(variants); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// byName runs all jobs, and holds them to have ended all that they began.
+func byName(t testing.TB, s *Scenario) map[string]*Run {
+	t.Helper()
+	m := map[string]*Run{}
+	for _, r := range runAll(t, s) {
+		m[r.Variant] = r
+		for _, c := range r.Classes {
+			if c.Unfinished*200 > c.Count {
+				t.Errorf("%s: %d of %d of class %s did not end", r.Variant, c.Unfinished, c.Count, c.Name)
+			}
+		}
+	}
+	return m
+}
+
+func ratio(a, b int64) float64 { return float64(a) / float64(b) }
+
+// TestTrainingPauses: pushes of many trainers to few servers make switches pause their
+// neighbours in every step if nothing but DCQCN holds them back, and those who have
+// nothing to do with it wait. With a send window, static or adaptive, by WRITEs or
+// READs, there is no pause. A small network queues less, so its victims gain less.
+func TestTrainingPauses(t *testing.T) {
+	s := scaled(t, "training", 48, des.Millisecond, 2800*des.Microsecond, "dcqcn", "static", "adaptive", "get-static", "get-adaptive")
+	least, gain := 50.0, 0.8
+	if full() {
+		least, gain = 500, 0.6
+		s.Variants = s.Variants[:3]
+	}
+	runs := byName(t, s)
+	off := runs["dcqcn"]
+	perMS := float64(off.Counter("pauses")) / (float64(s.Duration) / float64(des.Millisecond))
+	if off.Counter("steps") == 0 || off.Counter("steps_without_pause") > 0 || perMS < least {
+		t.Errorf("DCQCN alone: %.0f pauses a millisecond, none in %d of %d steps", perMS, off.Counter("steps_without_pause"), off.Counter("steps"))
+	}
+	for name, r := range runs {
+		if name == "dcqcn" {
+			continue
+		}
+		victims := ratio(r.Class("victim").P99NS, off.Class("victim").P99NS)
+		t.Logf("%s: the victims' P99 is %.2f of that with DCQCN alone, the pushes' %.2f", name, victims, ratio(r.Class("push").P99NS, off.Class("push").P99NS))
+		if n := r.Counter("pauses"); n != 0 || victims > gain {
+			t.Errorf("%s: %d pauses, and the victims' P99 is %.2f of that without a window, want %.2f", name, n, victims, gain)
+		}
+	}
+}
+
+// TestTrainingTCP: the slowest pushes are far slower over TCP, which loses packets to
+// the same bursts and waits for timeouts.
+func TestTrainingTCP(t *testing.T) {
+	s := scaled(t, "training", 48, des.Millisecond, 2800*des.Microsecond, "tcp-cubic-5", "static", "adaptive")
+	runs := byName(t, s)
+	tcp := runs["tcp-cubic-5"].Class("push")
+	for _, name := range []string{"static", "adaptive"} {
+		less := 1 - ratio(runs[name].Class("push").P99NS, tcp.P99NS)
+		t.Logf("%s: the P99 of pushes is %.1f %% below TCP's", name, 100*less)
+		if less < 0.55 {
+			t.Errorf("%s: the P99 of pushes is %.1f %% below TCP's, want 55 %% at least", name, 100*less)
+		}
+	}
+}
+
+// TestInferenceTCP: a fetch is faster over ByteExpress, in the mean and at the 99th
+// percentile, whatever a lookup takes and however many shards it asks. The reductions
+// that the paper gives lie within what the grid spans.
+func TestInferenceTCP(t *testing.T) {
+	type span struct{ low, high float64 }
+	mean, p99 := span{1, 0}, span{1, 0}
+	lookups := []des.Time{0, 50 * des.Microsecond, 200 * des.Microsecond}
+	for _, lookup := range lookups {
+		s := scaled(t, "inference", 48, 4*des.Millisecond, 6*des.Millisecond, "tcp-cubic-5", "adaptive")
+		s.Workload.Lookup = Span(lookup)
+		all := s.Workload.Fanout
+		s.Sweep = &Sweep{Of: "fanout", Values: []int{max(all/10, 3), all / 3, all}}
+		if err := s.check(); err != nil {
+			t.Fatal(err)
+		}
+		at := map[Point]map[string]*Class{}
+		for _, r := range runAll(t, s) {
+			if at[*r.Point] == nil {
+				at[*r.Point] = map[string]*Class{}
+			}
+			at[*r.Point][r.Variant] = r.Class("fetch")
+		}
+		for _, v := range s.Sweep.Values {
+			c := at[Point{"fanout", v}]
+			m, p := 1-ratio(c["adaptive"].MeanNS, c["tcp-cubic-5"].MeanNS), 1-ratio(c["adaptive"].P99NS, c["tcp-cubic-5"].P99NS)
+			t.Logf("lookup %v, %d shards: mean -%.1f %%, P99 -%.1f %%", Span(lookup), v, 100*m, 100*p)
+			if m <= 0 || p <= 0 {
+				t.Errorf("lookup %v, %d shards: a fetch is not faster than over TCP: mean -%.1f %%, P99 -%.1f %%", Span(lookup), v, 100*m, 100*p)
+			}
+			mean, p99 = span{min(mean.low, m), max(mean.high, m)}, span{min(p99.low, p), max(p99.high, p)}
+		}
+	}
+	if mean.low > 0.457 || mean.high < 0.257 || p99.low > 0.537 || p99.high < 0.337 {
+		t.Errorf("the mean falls by %.2f to %.2f, P99 by %.2f to %.2f: 0.357 and 0.437 are not near", mean.low, mean.high, p99.low, p99.high)
+	}
+}
+
+// TestAdaptiveWindow: of static windows only that of a fragment prevents pauses in
+// every scenario. The adaptive window does too, is nowhere worse, and better where
+// few send: it is not the same window that is right for one sender and for many.
+func TestAdaptiveWindow(t *testing.T) {
+	better := 0
+	for _, tt := range []struct {
+		what   string
+		s      *Scenario
+		class  string
+		change func(w *Workload)
+	}{
+		{"32 senders to one", scaled(t, "incast", 33, 5*des.Millisecond, 10*des.Millisecond, "static", "adaptive"), "message", nil},
+		{"4 senders to one", scaled(t, "incast", 5, 5*des.Millisecond, 10*des.Millisecond, "static", "adaptive"), "message", func(w *Workload) { w.Outstanding = 4 }},
+		{"one sender", scaled(t, "incast", 2, 5*des.Millisecond, 10*des.Millisecond, "static", "adaptive"), "message", func(w *Workload) { w.Size = Sizes{Fixed: 1 << 18} }},
+		{"training", scaled(t, "training", 48, des.Millisecond, 2800*des.Microsecond, "static", "adaptive"), "push", nil},
+		{"inference", scaled(t, "inference", 48, 4*des.Millisecond, 5*des.Millisecond, "static", "adaptive"), "fetch", nil},
+		{"inference by READs", scaled(t, "inference", 48, 4*des.Millisecond, 5*des.Millisecond, "get-static", "get-adaptive"), "fetch", nil},
+	} {
+		if tt.change != nil {
+			tt.change(&tt.s.Workload)
+		}
+		runs := runAll(t, tt.s)
+		static, adaptive := runs[0], runs[1]
+		p99 := ratio(adaptive.Class(tt.class).P99NS, static.Class(tt.class).P99NS)
+		rate := ratio(adaptive.GoodputMbps, static.GoodputMbps)
+		t.Logf("%s: P99 %.3f, payload %.3f of those with a static window", tt.what, p99, rate)
+		if n := adaptive.Counter("pauses") + static.Counter("pauses"); n != 0 {
+			t.Errorf("%s: %d pauses", tt.what, n)
+		}
+		if p99 > 1.01 || rate < 0.99 {
+			t.Errorf("%s: the adaptive window is worse: P99 %.3f, payload %.3f of those with a static one", tt.what, p99, rate)
+		}
+		if p99 < 0.95 {
+			better++
+		}
+	}
+	if better < 2 {
+		t.Errorf("the adaptive window is better in %d scenarios, want 2", better)
+	}
+}
+
+// TestConnections: sockets that share an engine for each peer go on as fast however
+// many they are. With a queue pair each, the NIC has to fetch contexts, and the rate
+// falls to what its fetches allow: 16 at a time, of 402 ns, for all but 1024 of them.
+func TestConnections(t *testing.T) {
+	s := load(t, "qp-scaling")
+	most := 6000
+	if full() {
+		most = 10_000
+	}
+	s.Sweep.Values = []int{1000, most}
+	rate := map[string][]float64{}
+	for _, r := range runAll(t, s) {
+		c := r.Class("message")
+		rate[r.Variant] = append(rate[r.Variant], float64(c.Ended)/(float64(s.Duration-s.Warmup)/float64(des.Second)))
+	}
+	shared, own := rate["multiplexed"], rate["qp-per-socket"]
+	t.Logf("1000 and %d sockets: %.1f and %.1f million messages a second over shared engines, %.1f and %.1f with a queue pair each",
+		most, shared[0]/1e6, shared[1]/1e6, own[0]/1e6, own[1]/1e6)
+	if shared[1] < 0.95*shared[0] {
+		t.Errorf("over shared engines the rate falls from %.0f to %.0f", shared[0], shared[1])
+	}
+	if law := 16 / ((1 - 1024/float64(most)) * 402e-9); own[1] < 0.9*law || own[1] > 1.1*law {
+		t.Errorf("with %d queue pairs %.0f messages a second, want %.0f within 10 %%", most, own[1], law)
+	}
+}
+
+// TestRCAndUD holds the two transports to table 2 of the ByteExpress paper.
+func TestRCAndUD(t *testing.T) {
+	want := map[string][2]float64{ // Gb/s, tolerance
+		"rc-25g-1024": {23.15, 0.005}, "rc-100g-1024": {92.26, 0.03}, "rc-100g-4096": {97.03, 0.03}, "rc-200g-4096": {191.36, 0.03},
+		"ud-25g-1024": {22.97, 0.05}, "ud-100g-1024": {48.29, 0.05}, "ud-100g-4096": {95.74, 0.05}, "ud-200g-4096": {114.70, 0.05},
+	}
+	s := load(t, "rc-ud")
+	for _, r := range runAll(t, s) {
+		got, w := float64(r.Class("message").EndedBytes)*8/float64((s.Duration-s.Warmup)/Span(des.Nanosecond)), want[r.Variant]
+		t.Logf("%s: %.2f Gb/s, the paper %.2f", r.Variant, got, w[0])
+		if got < w[0]*(1-w[1]) || got > w[0]*(1+w[1]) {
+			t.Errorf("%s: %.2f Gb/s, want %.2f within %.1f %%", r.Variant, got, w[0], 100*w[1])
+		}
+		delete(want, r.Variant)
+	}
+	if len(want) > 0 {
+		t.Errorf("not there: %v", want)
+	}
+}
