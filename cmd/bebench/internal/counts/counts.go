@@ -29,12 +29,13 @@ func OfEngine(s *core.Stats) map[string]int64 {
 	}
 }
 
-// Queues gives the lengths of the queues of an engine, or of all of a node's, at the
-// moment.
-func Queues(s *core.Stats) map[string]int64 {
+// Levels gives what a node has at the moment: the lengths of its queues, and its
+// registered memory by key domain, in bytes.
+func Levels(s *be.Stats) map[string]int64 {
 	return map[string]int64{
 		"queue_messages": int64(s.Sending), "queue_controls": int64(s.Controls), "queue_in_flight": int64(s.InFlight),
 		"queue_receives": int64(s.Posted), "queue_held": int64(s.Waiting),
+		"registered_local_bytes": s.Registered.Local, "registered_writable_bytes": s.Registered.Writable, "registered_readable_bytes": s.Registered.Readable,
 	}
 }
 

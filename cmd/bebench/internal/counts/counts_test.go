@@ -19,11 +19,11 @@ func TestCounts(t *testing.T) {
 			t.Errorf("%s = %d, want %d", name, got, want)
 		}
 	}
-	s.InFlight = 5
-	queues := Queues(&s.Stats)
-	Peak(queues, map[string]int64{"queue_in_flight": 3, "queue_held": 2})
-	if queues["queue_in_flight"] != 5 || queues["queue_held"] != 2 {
-		t.Errorf("peaks %v", queues)
+	s.InFlight, s.Registered.Writable = 5, 4096
+	levels := Levels(&s)
+	Peak(levels, map[string]int64{"queue_in_flight": 3, "queue_held": 2})
+	if levels["queue_in_flight"] != 5 || levels["queue_held"] != 2 || levels["registered_writable_bytes"] != 4096 {
+		t.Errorf("peaks %v", levels)
 	}
 	sum := map[string]int64{}
 	Add(sum, before)

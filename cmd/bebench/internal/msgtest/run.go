@@ -136,6 +136,7 @@ func (r *round) measure(ctx context.Context, stop <-chan struct{}, sink report.S
 	if err != nil {
 		return nil, err
 	}
+	counts.Peak(queues, r.s.queues()) // a short run may never have been looked at
 	sample, err := r.sample(&spent, &peer)
 	after := r.s.read()
 	after.since(&before, sample)

@@ -107,7 +107,7 @@ func (o *overBE) read() reading {
 
 func (o *overBE) queues() map[string]int64 {
 	st := o.node.Stats()
-	return counts.Queues(&st.Stats)
+	return counts.Levels(&st)
 }
 
 func (o *overBE) close() error {
