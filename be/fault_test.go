@@ -276,24 +276,34 @@ func TestSendCompletionsLate(t *testing.T) {
 	server, client := p.connect(t, "late")
 	ctx := limit(t)
 	var wg sync.WaitGroup
-	const goroutines, each = 4, 2000
+	const goroutines, each = 4, 20_000
 	for range goroutines {
 		for _, way := range []struct {
 			n *be.Node
 			s *be.Socket
 		}{{p.nodes[1], client}, {p.nodes[0], server}} {
 			wg.Go(func() {
-				for range each {
-					b, err := way.n.Alloc(64)
-					if err != nil {
-						t.Error(err)
-						return
+				free := make(chan error, 16) // of all goroutines, twice what the chain holds
+				for i := range each + cap(free) {
+					if i >= cap(free) {
+						if err := <-free; err != nil {
+							t.Errorf("send: %v", err)
+							return
+						}
 					}
-					if err := way.s.Send(ctx, b); err != nil {
+					if i >= each {
+						continue
+					}
+					b := alloc(t, way.n, 64, 1)
+					if err := way.s.Post(b, func(err error) {
+						if err == nil {
+							way.n.Free(b)
+						}
+						free <- err
+					}); err != nil {
 						t.Errorf("send: %v", err)
 						return
 					}
-					way.n.Free(b)
 				}
 			})
 			wg.Go(func() {
@@ -313,6 +323,9 @@ func TestSendCompletionsLate(t *testing.T) {
 		st := n.Stats()
 		if errors.Is(client.Err(), qp.ErrQueueFull) || st.Failures != 0 || st.RNR != 0 {
 			t.Errorf("stats %+v", st)
+		}
+		if st.SlotStalls == 0 || st.SlotStall == 0 {
+			t.Error("no engine waited for a slot: the test shows nothing")
 		}
 	}
 }

@@ -413,3 +413,41 @@ func TestOtherPortIsLeftAlone(t *testing.T) {
 		t.Errorf("%d engines on the port that came back", nodes[0].Stats().Engines)
 	}
 }
+
+// TestMovedGIDAtItsOldIndex is the control of those that move a GID: a node that goes on
+// with the index of before cannot dial any more.
+func TestMovedGIDAtItsOldIndex(t *testing.T) {
+	first := 0
+	f := sim.NewFabric(simDefaults)
+	_, hub := newNode(t, f, "hub", be.Config{})
+	l, err := hub.Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dev, err := f.NewDevice("moves", sim.DeviceConfig{Ports: []nic.Port{{GIDs: []nic.GID{gidOf(0, verbs.GIDRoCEv2, 77)}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := nodeOn(t, testmodel.On(t, dev), be.Config{GIDIndex: &first, AckTimeout: 10, RetryCount: 1})
+	s, err := n.Dial(limit(t), l.Addr().String(), "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := gidOf(0, verbs.GIDRoCEv2, 77)
+	moved.Index = 4
+	if err := dev.SetPortState(1, verbs.PortDown); err != nil {
+		t.Fatal(err)
+	}
+	if err := dev.SetGIDs(1, []nic.GID{{}, {}, {}, {}, moved}); err != nil {
+		t.Fatal(err)
+	}
+	if err := dev.SetPortState(1, verbs.PortActive); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Recv(limit(t)); err == nil {
+		t.Error("the socket on the port that went down has a message")
+	}
+	if _, err := n.Dial(limit(t), l.Addr().String(), "x"); err == nil {
+		t.Error("the old index works: the tests that move a GID show nothing")
+	}
+}

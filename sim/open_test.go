@@ -90,6 +90,11 @@ func TestPostErrors(t *testing.T) {
 		t.Errorf("fifth of four: posted %d, %v", n, err)
 	}
 	a.nextN(4)
+	// Of all these only the full queue is worth another try.
+	if n, err := a.qp.PostSend([]qp.SendWR{good}); n != 1 || err != nil {
+		t.Errorf("again, with room: posted %d, %v", n, err)
+	}
+	a.nextN(1)
 	n, err = a.qp.PostRecv(make([]qp.RecvWR, 5))
 	if n != 4 || !errors.Is(err, qp.ErrQueueFull) {
 		t.Errorf("fifth receive of four: posted %d, %v", n, err)

@@ -86,8 +86,23 @@ func TestCutLink(t *testing.T) {
 	rest(t, c)
 }
 
-// TestKeepalive: the side that only receives finds out by its keepalive.
+// TestKeepalive: the side that only receives finds out by its keepalive. Without one an
+// idle engine never does.
 func TestKeepalive(t *testing.T) {
+	deaf := star(t, fabric.Config{Seed: 3}, Config{AckTimeout: 6, RetryCount: 2}, 2)
+	socket(t, deaf, 1, 0)
+	run(t, deaf, 100*des.Millisecond)
+	deaf.Node(1).Host().SetDown(true)
+	run(t, deaf, 60*des.Second)
+	if !deaf.Node(0).Engine(1).Up() {
+		t.Errorf("control without keepalive: %v", deaf.Node(0).Engine(1).Err())
+	}
+	for i := range 2 {
+		deaf.Node(i).Fail(1-i, core.ErrPeerTimeout)
+	}
+	deaf.Node(1).Host().SetDown(false)
+	run(t, deaf, des.Never)
+	rest(t, deaf)
 	c := star(t, fabric.Config{Seed: 3}, Config{AckTimeout: 6, RetryCount: 2, Keepalive: time.Millisecond, PeerTimeout: 10 * time.Millisecond}, 2)
 	socket(t, c, 1, 0)
 	run(t, c, 100*des.Millisecond)
