@@ -20,7 +20,9 @@ type bootstrap struct {
 	n       *Node
 	attempt attempt
 	addr    string // of the peer, for errors
-	number  int    // of the lane
+	number  int    // of our worker, modulo how many there are
+	wish    int    // of the dialer: which worker of the peer's, modulo how many there are
+	theirs  int    // of the peer's worker, as in lane
 	step    atomic.Pointer[string]
 
 	greeted bool // the hellos were exchanged
@@ -36,7 +38,7 @@ type bootstrap struct {
 }
 
 // lane is known when the peer's hello is.
-func (b *bootstrap) lane() lane { return lane{b.their.Incarnation, b.number} }
+func (b *bootstrap) lane() lane { return lane{b.their.Incarnation, b.number, b.theirs} }
 
 // worker drives the engine that comes up.
 func (b *bootstrap) worker() *worker { return b.n.workers[b.number%len(b.n.workers)] }
@@ -82,7 +84,7 @@ func (b *bootstrap) prepare(listener uint32) error {
 		mtu = min(mtu, n.cfg.MTU)
 	}
 	b.own = n.hello(listener)
-	b.own.Lane = b.number
+	b.own.Lane, b.own.PeerLane = b.number, b.wish
 	b.own.Port, b.own.LinkLayer = n.cfg.Port, b.path.port.LinkLayer.String()
 	b.own.GIDTypes = b.path.types
 	b.own.GID, b.own.GIDType, b.own.LID = b.path.gid.GID, b.path.gid.Type.String(), b.path.port.LID
@@ -93,7 +95,7 @@ func (b *bootstrap) prepare(listener uint32) error {
 // hello is what does not depend on the connection.
 func (n *Node) hello(listener uint32) hello {
 	return hello{
-		Protocol: protocolName, MinVersion: minVersion, MaxVersion: maxVersion, Incarnation: n.id, Listener: listener, Device: n.device,
+		Protocol: protocolName, Workers: len(n.workers), MinVersion: minVersion, MaxVersion: maxVersion, Incarnation: n.id, Listener: listener, Device: n.device,
 		RecvDepth: n.cfg.RecvDepth, RecvMost: n.cfg.SharedReceives, Eager: n.cfg.EagerBytes, Fragment: n.cfg.FragmentBytes, MaxMessage: int64(n.cfg.MaxMessage),
 		Backlog: n.cfg.Backlog, MaxSockets: n.cfg.MaxSockets, MaxReads: n.maxReads, TrafficClass: int(n.cfg.TrafficClass),
 		ServiceLevel: int(n.cfg.ServiceLevel), Features: ownFeatures,
@@ -125,7 +127,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 	if err := p.ToInit(b.q); err != nil {
 		return b.fail(err)
 	}
-	c := &conn{n: n, w: b.worker(), line: b.attempt.line, peer: b.their.Incarnation, number: b.number, addr: b.addr, limit: a.message, half: uint32(max(n.cfg.Backlog/2, 1)), eager: a.eager, born: time.Now()}
+	c := &conn{n: n, w: b.worker(), line: b.attempt.line, peer: b.their.Incarnation, number: b.number, theirs: b.theirs, addr: b.addr, limit: a.message, half: uint32(max(n.cfg.Backlog/2, 1)), eager: a.eager, born: time.Now()}
 	if dialer {
 		c.dialed = b.addr
 	}

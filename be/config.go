@@ -59,7 +59,8 @@ type Config struct {
 
 	// Workers is the number of goroutines that drive engines, each with a completion
 	// queue of its own; 0: 1. Sockets that this node dials go to them by turns, so
-	// there are as many engines to one peer as the side with more workers has.
+	// there are as many engines to one peer as pairs of a worker of each side, if that many
+	// sockets are dialed.
 	Workers int
 	// LockThreads gives each worker an operating-system thread of its own, which the
 	// Go scheduler uses for nothing else. Worth it with a core to spare for each.

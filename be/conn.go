@@ -25,7 +25,8 @@ type conn struct {
 	e      *core.Engine
 	line   net.Conn
 	peer   incarnation
-	number int    // of the lane
+	number int    // of the lane: our worker
+	theirs int    // and the peer's
 	addr   string // of the peer, for errors
 	limit  int    // bytes a message
 	eager  int    // bytes of a message that is sent whole, at most
@@ -42,7 +43,7 @@ type conn struct {
 	lostErr error                 // the worker's
 }
 
-func (c *conn) lane() lane { return lane{c.peer, c.number} }
+func (c *conn) lane() lane { return lane{c.peer, c.number, c.theirs} }
 
 // watch reads the liveness line until it ends, and tells the worker. A peer whose
 // engine fails says why before it closes the line.

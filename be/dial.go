@@ -20,8 +20,8 @@ const (
 
 // Dial makes a socket for the named service to the node that listens at addr.
 // The first dial brings an engine up; later ones, and those of other goroutines
-// at the same time, share it; with Config.Workers, sockets go by turns to one engine
-// of each worker. service is at most 200 bytes and means what the
+// at the same time, share it; with Config.Workers, sockets go by turns to the pairs of
+// a worker of ours and one of the peer's, each with an engine of its own. service is at most 200 bytes and means what the
 // two applications want it to mean.
 func (n *Node) Dial(ctx context.Context, addr, service string) (*Socket, error) {
 	return n.DialWith(ctx, addr, service, SocketOptions{})
@@ -41,9 +41,13 @@ func (n *Node) DialWith(ctx context.Context, addr, service string, o SocketOptio
 	if len(service) > maxService {
 		return nil, fmt.Errorf("be: service name of %d bytes, at most %d", len(service), maxService)
 	}
-	to := way{addr, int(n.dials.Add(1) % uint32(len(n.workers)))}
+	turn := n.turnOf(addr)
 	for try := 0; ; try++ {
+		to := n.wayOf(addr, turn)
 		r, err := n.route(ctx, to)
+		if now := n.wayOf(addr, turn); err == nil && now != to { // the peer said how many workers it has
+			r, err = n.route(ctx, now)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -58,10 +62,11 @@ func (n *Node) DialWith(ctx context.Context, addr, service string, o SocketOptio
 	}
 }
 
-// way is an address, and by which lane to the node there.
+// way is an address, and by which pair of workers to the node there.
 type way struct {
 	addr   string
-	number int
+	number int // of our worker
+	theirs int // as in lane; or a wish, while it is not known how many the peer has
 }
 
 // route is where an address leads: an engine, and the listener behind it.
@@ -91,7 +96,7 @@ func (n *Node) route(ctx context.Context, to way) (route, error) {
 	}
 	f := n.flights[to]
 	if f == nil {
-		f = &flight{done: make(chan struct{}), boot: &bootstrap{n: n, addr: to.addr, number: to.number}}
+		f = &flight{done: make(chan struct{}), boot: &bootstrap{n: n, addr: to.addr, number: to.number, wish: max(to.theirs, 0)}}
 		f.boot.enter(StepConnect)
 		n.flights[to] = f
 		n.wg.Add(1)
@@ -144,6 +149,7 @@ func (n *Node) fly(to way, f *flight) {
 	delete(n.flights, to)
 	if f.err == nil {
 		n.routes[to] = f.route
+		n.routes[way{to.addr, f.boot.number, f.boot.theirs}] = f.route
 	}
 	n.mu.Unlock()
 	close(f.done)
@@ -205,6 +211,10 @@ func (b *bootstrap) greet() error {
 	if err := b.their.checkVersion(); err != nil {
 		return b.fail(err)
 	}
+	if b.theirs = noPairs; b.their.Workers > 0 {
+		b.theirs = b.their.Lane
+	}
+	b.n.learn(b.addr, &b.their)
 	if r := b.their.Refused; r != nil {
 		switch r.Code {
 		case "exists":

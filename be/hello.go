@@ -66,8 +66,10 @@ type hello struct {
 	MinVersion  int         `json:"min_version"`
 	MaxVersion  int         `json:"max_version"`
 	Incarnation incarnation `json:"incarnation"`
-	Listener    uint32      `json:"listener,omitempty"` // the listening side's number for the dialed address
-	Lane        int         `json:"lane,omitempty"`     // the dialing side's choice, below maxWorkers
+	Listener    uint32      `json:"listener,omitempty"`  // the listening side's number for the dialed address
+	Lane        int         `json:"lane,omitempty"`      // the sender's worker, below maxWorkers
+	PeerLane    int         `json:"peer_lane,omitempty"` // of the dialing side: which worker of the other, modulo its number of them
+	Workers     int         `json:"workers,omitempty"`   // of the sender; 0: it knows no pairs, and lane is of both sides
 	Refused     *refusal    `json:"refused,omitempty"`
 
 	Device       string    `json:"device"`

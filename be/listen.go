@@ -161,7 +161,7 @@ func (l *Listener) bootstrap(b *bootstrap) error {
 	}
 	refuse := func(code string, err error) error {
 		h := n.hello(l.id)
-		h.GIDTypes = b.path.types
+		h.Lane, h.GIDTypes = b.number, b.path.types
 		h.Refused = &refusal{Code: code, Text: err.Error()}
 		writeFrame(b.attempt.line, n.cfg.StepTimeout, &h)
 		return fmt.Errorf("%w: %w", errSaid, err)
@@ -175,6 +175,13 @@ func (l *Listener) bootstrap(b *bootstrap) error {
 	}
 	if b.number = b.their.Lane; b.number < 0 || b.number >= maxWorkers {
 		return refuse("lane", fmt.Errorf("%w: lane %d, at most %d", ErrProtocol, b.number, maxWorkers-1))
+	}
+	b.theirs = noPairs
+	if b.their.Workers > 0 {
+		if b.their.PeerLane < 0 {
+			return refuse("lane", fmt.Errorf("%w: peer lane %d, at least 0", ErrProtocol, b.their.PeerLane))
+		}
+		b.number, b.theirs = b.their.PeerLane%len(n.workers), b.their.Lane
 	}
 	if err := n.claimIn(b.lane(), &b.attempt); err != nil {
 		return refuse("exists", err)

@@ -29,7 +29,6 @@ type Node struct {
 	mem      *memory
 	quota    *quota
 	workers  []*worker
-	dials    atomic.Uint32 // sockets go to the workers by turns
 	maxReads int
 	sendSGE  int // segments a send request
 
@@ -48,6 +47,7 @@ type Node struct {
 	routes       map[way]route
 	flights      map[way]*flight
 	rebuilds     map[way]*rebuild
+	spreads      map[string]*spread // by address
 	listeners    map[uint32]*Listener
 	lastListener uint32
 	sockets      map[*Socket]struct{}
@@ -78,7 +78,7 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		ctx: ctx, cfg: cfg, device: ctx.Info().Name, id: newIncarnation(), start: time.Now(), peers: map[lane]*peer{}, routes: map[way]route{},
-		flights: map[way]*flight{}, rebuilds: map[way]*rebuild{}, listeners: map[uint32]*Listener{}, sockets: map[*Socket]struct{}{},
+		flights: map[way]*flight{}, rebuilds: map[way]*rebuild{}, spreads: map[string]*spread{}, listeners: map[uint32]*Listener{}, sockets: map[*Socket]struct{}{},
 	}
 	attr, err := ctx.Attr()
 	if err != nil {

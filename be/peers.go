@@ -6,11 +6,12 @@ import (
 )
 
 // lane is one of the ways to another node: there is one for each pair of a worker of
-// ours and one of the peer's that work together. Lane k belongs to worker k modulo the
-// number of workers, on each side.
+// ours and one of the peer's. For a peer that does not know of pairs, theirs is noPairs,
+// and lane k belongs to worker k modulo the number of workers, on each side.
 type lane struct {
 	peer   incarnation
-	number int
+	number int // of our worker
+	theirs int // of the peer's
 }
 
 // peer is what a node knows of one lane to another: at most one live engine, and the

@@ -43,10 +43,11 @@ func (n *Node) noteFailure(c *conn) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	r := n.rebuilds[way{c.dialed, c.number}]
+	to := way{c.dialed, c.number, c.theirs}
+	r := n.rebuilds[to]
 	if r == nil {
 		r = new(rebuild)
-		n.rebuilds[way{c.dialed, c.number}] = r
+		n.rebuilds[to] = r
 	}
 	now := time.Now()
 	r.until = now.Add(r.failed(now.Sub(c.born), rand.Float64()))

@@ -53,7 +53,7 @@ type EngineStats struct {
 	core.Stats
 	Peer    string // bootstrap address of the other node
 	Worker  int    // of ours that drives it, counted from 0
-	Lane    int    // of the two nodes: more than one with Config.Workers
+	Lane    int    // the peer's worker; -1 for a peer that does not know of pairs
 	QP      qp.Num // number of the queue pair
 	Sockets int
 }
@@ -66,7 +66,7 @@ func (n *Node) EngineStats() []EngineStats {
 		w.call(func() { // else it has ended, and its engines before it
 			for _, c := range w.conns {
 				if c != nil {
-					all = append(all, EngineStats{c.e.Stats(), c.addr, i, c.number, c.e.QP().Num(), c.e.Sockets()})
+					all = append(all, EngineStats{c.e.Stats(), c.addr, i, c.theirs, c.e.QP().Num(), c.e.Sockets()})
 				}
 			}
 		})

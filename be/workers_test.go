@@ -15,7 +15,7 @@ import (
 // TestWorkers: nodes of different numbers of workers, that dial each other at the same
 // time, have one engine for each pair of workers, and every socket works.
 func TestWorkers(t *testing.T) {
-	for _, n := range []struct{ a, b, engines int }{{1, 1, 1}, {3, 2, 3}, {1, 4, 4}, {2, 2, 2}} {
+	for _, n := range []struct{ a, b, engines int }{{1, 1, 1}, {3, 2, 6}, {1, 4, 4}, {2, 2, 4}} {
 		t.Run(fmt.Sprintf("%d and %d", n.a, n.b), func(t *testing.T) {
 			p := newPairOn(t, simDefaults, be.Config{Workers: n.a, Spin: time.Millisecond}, be.Config{Workers: n.b, LockThreads: true})
 			other, err := p.nodes[1].Listen("127.0.0.1:0")
@@ -116,8 +116,8 @@ func TestWorkersLoseTheirPeer(t *testing.T) {
 	for range 6 {
 		p.connect(t, "second")
 	}
-	if st := p.nodes[1].Stats(); st.Engines != 3 {
-		t.Errorf("%d engines, want 3", st.Engines)
+	if st := p.nodes[1].Stats(); st.Engines != 6 {
+		t.Errorf("%d engines, want 6", st.Engines)
 	}
 }
 
@@ -156,4 +156,31 @@ func TestHostileLane(t *testing.T) {
 		}
 	}
 	p.connect(t, "the node goes on")
+}
+
+// TestSocketsSpreadOverPairs: each pair of a worker of either side has an engine, and
+// as many sockets as any other.
+func TestSocketsSpreadOverPairs(t *testing.T) {
+	for _, n := range [][2]int{{3, 2}, {2, 4}, {1, 3}} {
+		p := newPairOn(t, simDefaults, be.Config{Workers: n[0]}, be.Config{Workers: n[1]})
+		pairs := n[0] * n[1]
+		for range 2 * pairs {
+			server, client := p.connect(t, "pair")
+			exchange(t, server, client, 100, 1)
+		}
+		for i, node := range p.nodes {
+			seen := map[[2]int]int{}
+			for _, e := range node.EngineStats() {
+				seen[[2]int{e.Worker, e.Lane}] += e.Sockets
+			}
+			for pair, sockets := range seen {
+				if sockets != 2 {
+					t.Errorf("%v workers, node %d: pair %v has %d sockets", n, i, pair, sockets)
+				}
+			}
+			if len(seen) != pairs {
+				t.Errorf("%v workers, node %d: %d pairs", n, i, len(seen))
+			}
+		}
+	}
 }

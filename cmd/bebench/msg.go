@@ -38,7 +38,7 @@ func (f *msgFlags) add(fs *pflag.FlagSet, iters int) {
 	f.addLength(fs, &p.Iters, iters, "socket")
 	fs.StringVar(&p.Transport, "transport", msgtest.OverBE, "what carries the messages: be, or tcp for a connection a socket and no RDMA")
 	fs.IntVar(&p.Warm, "warm-up", usualWarm, "messages of each socket and size before it is measured")
-	fs.IntVar(&p.Sockets, "sockets", 1, "sockets, on one engine for each of the workers")
+	fs.IntVar(&p.Sockets, "sockets", 1, "sockets, spread over the engines: one for each pair of a worker of either end")
 	f.addSockets(fs)
 	f.addNode(fs)
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "with the counters of the node and of each engine")
