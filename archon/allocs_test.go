@@ -100,6 +100,47 @@ func testTypedCallsDoNotAllocate(t *testing.T, tr transport) {
 	}
 }
 
+// TestStreamsDoNotAllocate: nor do a stream's messages, at either end.
+func TestStreamsDoNotAllocate(t *testing.T) { eachTransport(t, testStreamsDoNotAllocate) }
+
+func testStreamsDoNotAllocate(t *testing.T, tr transport) {
+	if raceEnabled {
+		t.Skip("sync.Pool drops things at random under the race detector")
+	}
+	endless := archon.NewServerStream("test.Endless", archon.Empty(), archon.Binary[pair]())
+	s := archon.NewServer(archon.ServerConfig{})
+	err := archon.HandleStream(s, endless, func(_ *archon.ServerCall, _ *struct{}, out *archon.ItemSender[pair]) error {
+		var item pair
+		for {
+			item.A++
+			if err := out.Send(&item); err != nil {
+				return err
+			}
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := archon.OpenStream(context.Background(), tr.connect(t, s), endless, &struct{}{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	var item pair
+	next := func() {
+		last := item.A
+		if err := r.Recv(&item); err != nil || item.A != last+1 {
+			t.Fatalf("item %d after %d: %v", item.A, last, err)
+		}
+	}
+	for range 100_000 { // the queue has grown to the window
+		next()
+	}
+	if n := testing.AllocsPerRun(100_000, next); n != 0 {
+		t.Errorf("%v allocations a message", n)
+	}
+}
+
 // The control: what the test above counts, it does count.
 func TestAllocationsAreCounted(t *testing.T) {
 	if raceEnabled {

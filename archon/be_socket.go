@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/byteexpress/byteexpress/be"
+	"github.com/pkg/errors"
 )
 
 // maxBundles is how many bundles of a socket may be on their way before further short
@@ -21,6 +22,7 @@ type beSocket struct {
 	*be.Socket
 	node *be.Node
 	fn   func([]byte, error) // takes messages; the worker's, nil after the last
+	size int                 // of a bundle, in bytes
 
 	mu     sync.Mutex
 	bundle *bundle // that is being filled; nil: none
@@ -42,13 +44,22 @@ type bundle struct {
 }
 
 func newBESocket(s *be.Socket, n *be.Node) *beSocket {
-	sock := &beSocket{Socket: s, node: n}
+	sock := &beSocket{Socket: s, node: n, size: min(bundleBytes, s.MaxMessage())}
 	sock.gather.New = func() any {
 		g := &gatheredSend{sock: sock}
 		g.fn = g.sent
 		return g
 	}
 	return sock
+}
+
+// MaxMessage leaves room for a bundle around a short message.
+func (s *beSocket) MaxMessage() int {
+	n := s.Socket.MaxMessage()
+	if n < bundleBytes {
+		n = max(0, (n-bundleHeader-4)&^3)
+	}
+	return n
 }
 
 func (s *beSocket) Alloc(size int) ([]byte, error) {
@@ -69,10 +80,12 @@ func (s *beSocket) Free(b []byte) {
 func (s *beSocket) Post(b []byte, done func(error)) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	switch {
+	case s.ended:
 		return errBundleLost
-	}
-	if len(b) <= bundledBytes {
+	case len(b) > s.MaxMessage():
+		return errors.Errorf("be: message of %d bytes, the peer takes at most %d", len(b), s.MaxMessage())
+	case len(b) <= bundledBytes:
 		return s.add(b, done)
 	}
 	if err := s.flush(); err != nil {
@@ -83,7 +96,7 @@ func (s *beSocket) Post(b []byte, done func(error)) error {
 
 // PostShort copies b into a bundle.
 func (s *beSocket) PostShort(b []byte) bool {
-	if len(b) > bundledBytes {
+	if len(b) > min(bundledBytes, s.MaxMessage()) {
 		return false
 	}
 	s.mu.Lock()
@@ -94,7 +107,7 @@ func (s *beSocket) PostShort(b []byte) bool {
 // add puts a message into the bundle, and sends that unless it is to wait. Without done
 // nobody is told of its end. The caller holds mu.
 func (s *beSocket) add(b []byte, done func(error)) error {
-	if s.bundle != nil && s.bundle.length+bundledSize(len(b)) > bundleBytes {
+	if s.bundle != nil && s.bundle.length+bundledSize(len(b)) > s.size {
 		if err := s.flush(); err != nil {
 			return err
 		}
@@ -148,9 +161,9 @@ func (s *beSocket) newBundle() (*bundle, error) {
 		s.idle = s.idle[:last]
 		return b, nil
 	}
-	raw, err := s.node.Alloc(min(bundleBytes, s.MaxMessage()))
+	raw, err := s.node.Alloc(s.size)
 	if err != nil {
-		return nil, err
+		return nil, errors.WithMessage(ErrQueueFull, err.Error()) // there may be memory later
 	}
 	b := &bundle{sock: s, raw: raw, length: bundleHeader}
 	b.fn = b.arrived
@@ -216,7 +229,7 @@ func (s *beSocket) recycle(b *bundle, ours bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	if s.ended || len(s.idle) == maxShort {
 		s.node.Free(b.raw)
 		return
 	}
@@ -312,7 +325,7 @@ func (s *beSocket) release() {
 func (s *beSocket) PostGather(head []byte, parts [][]byte, done func(error)) error {
 	raw, err := s.node.Alloc(len(head))
 	if err != nil {
-		return err
+		return errors.WithMessage(ErrQueueFull, err.Error())
 	}
 	copy(raw, head)
 	g := s.gather.Get().(*gatheredSend)

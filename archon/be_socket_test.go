@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 
 	"github.com/byteexpress/byteexpress/archon"
+	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/sim"
 )
 
 // sockets gives both ends of a connection.
@@ -107,6 +110,54 @@ func testSocketKeepsOrder(t *testing.T, tr transport) {
 	}
 	client.Close()
 	server.Close()
+}
+
+// TestShortestMaxMessage: nodes that take short messages only.
+func TestShortestMaxMessage(t *testing.T) {
+	fabric := sim.NewFabric(sim.Config{})
+	for _, limit := range []int{256, 1000, 1032, 1033, 8191, 8192, 8193} {
+		tr := transport{"be", archon.BE{limitedNode(t, fabric, "server", limit)}, archon.BE{limitedNode(t, fabric, "client", limit)}}
+		c := tr.connect(t, archon.EchoServer(t, archon.ServerConfig{}))
+		most := 0
+		for n := range limit { // the longest payload that is taken must arrive
+			b, err := c.Alloc(n)
+			if err != nil {
+				break
+			}
+			c.Free(b)
+			most = n
+		}
+		if lost := limit - archon.HeaderSize - most; lost < 0 || lost > 11 {
+			t.Errorf("messages up to %d bytes: payloads up to %d", limit, most)
+		}
+		for _, n := range []int{0, most / 2, most - 1, most} {
+			if got, err := archon.CallOn(t, context.Background(), c, archon.EchoMethod, make([]byte, n)); err != nil || len(got) != n {
+				t.Errorf("messages up to %d bytes: payload of %d: %d bytes, %v", limit, n, len(got), err)
+			}
+		}
+	}
+}
+
+func limitedNode(t *testing.T, f *sim.Fabric, name string, limit int) *be.Node {
+	t.Helper()
+	dev, err := f.NewDevice(fmt.Sprint("sim:", name, limit), sim.DeviceConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rdma, err := dev.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := be.NewNode(rdma, be.Config{MaxMessage: limit})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(n.Close(), rdma.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
 }
 
 // TestHostileBundles: a peer that sends what is no bundle loses its connection alone.
