@@ -88,7 +88,7 @@ func (g *gathering) add(mem *memory, b []byte) bool {
 	if len(b) == 0 {
 		return true
 	}
-	key, err := mem.lkey(b)
+	key, err := mem.LKey(b)
 	if err != nil {
 		return false
 	}

@@ -116,13 +116,15 @@ func (m *memory) Alloc(n int) ([]byte, error) {
 	return b, err
 }
 
-// AllocWritable gives an engine n bytes for a peer to write to.
-func (m *memory) AllocWritable(n int) ([]byte, error) {
+// AllocWritable gives an engine n bytes for a peer to write to, and the key for that.
+func (m *memory) AllocWritable(n int) ([]byte, mr.RKey, error) {
 	b, err := m.alloc(writableDomain, n)
 	if err != nil {
 		m.ranShort(err)
+		return nil, 0, err
 	}
-	return b, err
+	r, err := m.pools[writableDomain].Load().MR(b)
+	return b, r.RKey, err
 }
 
 // ranShort notes that an engine got no memory: the next Free tells the workers.
@@ -173,11 +175,8 @@ func (m *memory) damaged() error {
 	return nil
 }
 
-// Region gives the keys of a buffer.
-func (m *memory) Region(b []byte) (mr.Region, error) { return m.of(b).MR(b) }
-
-// lkey gives the local key of a buffer.
-func (m *memory) lkey(b []byte) (mr.LKey, error) {
+// LKey gives the local key of a buffer.
+func (m *memory) LKey(b []byte) (mr.LKey, error) {
 	if k, err := m.local.LKey(b); err == nil {
 		return k, nil
 	}

@@ -42,7 +42,7 @@ func (s *Socket) Publish(b []byte) (*Publication, error) {
 		return nil, err
 	}
 	n := s.conn.n
-	if _, err := n.mem.Region(b); err != nil {
+	if _, err := n.mem.LKey(b); err != nil {
 		return nil, ErrNotRegistered
 	}
 	if !n.begin() {

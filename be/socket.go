@@ -101,7 +101,7 @@ func (s *Socket) check(b []byte) (mr.LKey, error) {
 	if len(b) == 0 {
 		return 0, nil
 	}
-	key, err := s.conn.n.mem.lkey(b)
+	key, err := s.conn.n.mem.LKey(b)
 	if err != nil {
 		return 0, ErrNotRegistered
 	}

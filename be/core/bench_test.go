@@ -5,6 +5,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 )
 
@@ -51,7 +52,10 @@ func (m *poolMemory) Alloc(n int) ([]byte, error) {
 	return m.fakeMemory.Alloc(n)
 }
 
-func (m *poolMemory) AllocWritable(n int) ([]byte, error) { return m.Alloc(n) }
+func (m *poolMemory) AllocWritable(n int) ([]byte, mr.RKey, error) {
+	b, err := m.Alloc(n)
+	return b, writeKey, err
+}
 
 func (m *poolMemory) Free(b []byte) { b = b[:cap(b)]; m.stack[len(b)] = append(m.stack[len(b)], b) }
 

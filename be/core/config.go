@@ -45,12 +45,12 @@ type Config struct {
 type Memory interface {
 	// Alloc gives n bytes that this side's device alone needs to reach.
 	Alloc(n int) ([]byte, error)
-	// AllocWritable gives n bytes that a peer may write to with their remote key.
-	AllocWritable(n int) ([]byte, error)
+	// AllocWritable gives n bytes, and the key with which a peer may write to them.
+	AllocWritable(n int) ([]byte, mr.RKey, error)
 	// Free gives a buffer of either back.
 	Free(b []byte)
-	// Region gives the keys of a buffer of either.
-	Region(b []byte) (mr.Region, error)
+	// LKey gives the key of a buffer of either for this side's own requests.
+	LKey(b []byte) (mr.LKey, error)
 	// ReadKey gives the key with which a peer may read a buffer, false if none may.
 	ReadKey(b []byte) (mr.RKey, bool)
 }

@@ -98,12 +98,10 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 			return nil, err
 		}
 		e.slabs[i] = b
-		r, err := mem.Region(b)
-		if err != nil {
+		if keys[i].LKey, err = mem.LKey(b); err != nil {
 			e.freeMemory()
 			return nil, err
 		}
-		keys[i].LKey = r.LKey
 	}
 	e.chain = NewChain(cfg.SendDepth, q.Caps().SendSGE, e.slabs[0], keys[0].LKey, cfg.IDBase)
 	if e.shared = cfg.Shared; e.shared != nil {

@@ -278,22 +278,21 @@ func (e *Engine) grant(in *incoming) bool {
 	if !e.quota.Reserve(in.length) {
 		return false
 	}
-	alloc := e.mem.AllocWritable
-	if in.get {
-		alloc = e.mem.Alloc // our own device writes there
+	var buf []byte
+	var key mr.RKey
+	var transfer uint32
+	var err error
+	if in.get { // our own device writes there
+		if buf, err = e.mem.Alloc(in.length); err == nil {
+			in.lkey, err = e.mem.LKey(buf)
+		}
+	} else if buf, key, err = e.mem.AllocWritable(in.length); err == nil {
+		transfer, err = e.transfers.take(in)
 	}
-	buf, err := alloc(in.length)
 	if err != nil {
-		e.quota.Release(in.length)
-		return false
-	}
-	region, err := e.mem.Region(buf)
-	transfer, ok := uint32(0), in.get && err == nil
-	if !in.get && err == nil {
-		transfer, ok = e.transfers.take(in)
-	}
-	if !ok {
-		e.mem.Free(buf)
+		if buf != nil {
+			e.mem.Free(buf)
+		}
 		e.quota.Release(in.length)
 		return false
 	}
@@ -301,12 +300,11 @@ func (e *Engine) grant(in *incoming) bool {
 	in.sock.inUse.Add(int64(in.length))
 	e.unhold(in)
 	if in.get {
-		in.lkey = region.LKey
 		e.startRead(in)
 		return true
 	}
 	in.state = recvWriting
-	e.control(control{typ: wire.CTS, id: in.sock.id, seq: in.seq, a: mr.Addr(buf), b: uint64(transfer)<<32 | uint64(region.RKey)})
+	e.control(control{typ: wire.CTS, id: in.sock.id, seq: in.seq, a: mr.Addr(buf), b: uint64(transfer)<<32 | uint64(key)})
 	return true
 }
 

@@ -9,8 +9,7 @@ import (
 
 // Remote keys of the fake memory. What has none is reached by no peer.
 const (
-	localKey mr.RKey = iota + 1
-	writeKey
+	writeKey mr.RKey = iota + 2
 	readKey
 )
 
@@ -60,12 +59,12 @@ func (m *fakeMemory) Alloc(n int) ([]byte, error) {
 	return m.arena[off : off+n : off+max(n, 1)], nil // even an empty one has an address
 }
 
-func (m *fakeMemory) AllocWritable(n int) ([]byte, error) {
+func (m *fakeMemory) AllocWritable(n int) ([]byte, mr.RKey, error) {
 	b, err := m.Alloc(n)
-	if err == nil {
-		m.expose(b)
+	if err != nil {
+		return nil, 0, err
 	}
-	return b, err
+	return b, m.expose(b), nil
 }
 
 // expose lets peers write to a buffer until it is freed, and gives the key.
@@ -89,13 +88,7 @@ func (m *fakeMemory) Free(b []byte) {
 	m.free[c] = append(m.free[c], off)
 }
 
-func (m *fakeMemory) Region(b []byte) (mr.Region, error) {
-	r := mr.Region{Addr: m.base, Length: uint64(len(m.arena)), LKey: 1, RKey: localKey}
-	if m.open[mr.Addr(b)] {
-		r.RKey = writeKey
-	}
-	return r, nil
-}
+func (m *fakeMemory) LKey([]byte) (mr.LKey, error) { return 1, nil }
 
 func (m *fakeMemory) ReadKey([]byte) (mr.RKey, bool) { return readKey, !m.shut }
 

@@ -93,10 +93,10 @@ type transfers struct {
 }
 
 // take gives a free slot to in, and the number that names it to the peer.
-func (t *transfers) take(in *incoming) (transfer uint32, ok bool) {
+func (t *transfers) take(in *incoming) (transfer uint32, err error) {
 	if t.free < 0 {
 		if len(t.slots) == wire.MaxTransfers {
-			return 0, false
+			return 0, ErrTransfers
 		}
 		t.slots = append(t.slots, transferSlot{nextFree: -1})
 		t.free = len(t.slots) - 1
@@ -105,7 +105,7 @@ func (t *transfers) take(in *incoming) (transfer uint32, ok bool) {
 	in.slot = t.free
 	t.free = s.nextFree
 	s.in = in
-	return wire.Transfer(in.slot, s.generation), true
+	return wire.Transfer(in.slot, s.generation), nil
 }
 
 // find gives the message of a live transfer, nil if there is none of that name.

@@ -26,9 +26,9 @@ func million(t *testing.T, messages, believed int, seed uint64) (rnr int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r, _ := w.mem.Region(buf)
+			key, _ := w.mem.LKey(buf)
 			sent++
-			a.e.Send(own, buf, r.LKey, 0, func(err error) {
+			a.e.Send(own, buf, key, 0, func(err error) {
 				if err != nil {
 					t.Fatalf("message %d: %v", ended, err)
 				}

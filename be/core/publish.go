@@ -29,10 +29,10 @@ func (e *Engine) Publish(s *Socket, b []byte, key mr.RKey, written func(error)) 
 	}
 	in := e.newIncoming()
 	in.sock, in.length, in.written, in.state = s, len(b), written, recvPublished
-	transfer, ok := e.transfers.take(in)
-	if !ok {
+	transfer, err := e.transfers.take(in)
+	if err != nil {
 		e.recycleIncoming(in)
-		return wire.Token{}, ErrTransfers
+		return wire.Token{}, err
 	}
 	in.next, s.published = s.published, in
 	return wire.Token{Socket: s.id, Transfer: transfer, RKey: uint32(key), Addr: mr.Addr(b), Length: uint64(len(b))}, nil

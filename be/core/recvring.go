@@ -89,12 +89,12 @@ func (r *entries) refill(i int, mem Memory) bool {
 	if err != nil {
 		return false
 	}
-	reg, err := mem.Region(b)
+	key, err := mem.LKey(b)
 	if err != nil {
 		mem.Free(b)
 		return false
 	}
-	r.bufs[i], r.sges[i][1] = b, qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: reg.LKey}
+	r.bufs[i], r.sges[i][1] = b, qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: key}
 	return true
 }
 

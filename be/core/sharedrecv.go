@@ -70,12 +70,12 @@ func NewSharedRecv(cfg SharedConfig, srq qp.SRQ, mem Memory) (*SharedRecv, error
 	if err != nil {
 		return nil, err
 	}
-	r, err := mem.Region(slab)
+	key, err := mem.LKey(slab)
 	if err != nil {
 		mem.Free(slab)
 		return nil, err
 	}
-	p.entries = newEntries(cfg.Receives, cfg.Buffer, slab, r.LKey)
+	p.entries = newEntries(cfg.Receives, cfg.Buffer, slab, key)
 	p.batch, p.state, p.free = make([]qp.RecvWR, 0, cfg.Receives), make([]entryState, cfg.Receives), make([]int32, cfg.Receives)
 	for i := range p.free {
 		p.free[i] = int32(len(p.free) - 1 - i)

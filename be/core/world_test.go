@@ -54,8 +54,8 @@ func (w *world) send(s *side, k *Socket, f *flow, n int, tag uint64) {
 	i := len(f.sent)
 	f.sent = append(f.sent, append([]byte(nil), b...))
 	f.ended = append(f.ended, errPending)
-	r, _ := w.mem.Region(b)
-	s.e.Send(k, b, r.LKey, tag, func(err error) {
+	key, _ := w.mem.LKey(b)
+	s.e.Send(k, b, key, tag, func(err error) {
 		f.calls++
 		if f.ended[i] != errPending {
 			w.t.Errorf("message %d ended twice", i)

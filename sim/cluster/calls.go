@@ -28,7 +28,7 @@ func (n *Node) Alloc(size int) ([]byte, error) { return n.mem.Alloc(size) }
 // Send queues a message that is in a buffer of Alloc. The buffer is the node's from
 // now on. done, which may be nil, is called once.
 func (n *Node) Send(k *core.Socket, b []byte, done func(error)) error {
-	r, err := n.mem.Region(b)
+	r, err := n.mem.region(b)
 	if err != nil {
 		return err
 	}

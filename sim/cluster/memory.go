@@ -81,8 +81,15 @@ func (m *memory) Alloc(n int) ([]byte, error) {
 	return b[:n], nil
 }
 
-// AllocWritable gives n bytes: all memory of a node is one key domain.
-func (m *memory) AllocWritable(n int) ([]byte, error) { return m.Alloc(n) }
+// AllocWritable gives n bytes with their key: all memory of a node is one key domain.
+func (m *memory) AllocWritable(n int) ([]byte, mr.RKey, error) {
+	b, err := m.Alloc(n)
+	if err != nil {
+		return nil, 0, err
+	}
+	r, err := m.region(b)
+	return b, r.RKey, err
+}
 
 // Free gives a buffer back.
 func (m *memory) Free(b []byte) {
@@ -95,8 +102,13 @@ func (m *memory) Free(b []byte) {
 	m.free[c] = append(m.free[c], b[:1<<c])
 }
 
-// Region gives the keys of a buffer.
-func (m *memory) Region(b []byte) (mr.Region, error) {
+// LKey gives the local key of a buffer.
+func (m *memory) LKey(b []byte) (mr.LKey, error) {
+	r, err := m.region(b)
+	return r.LKey, err
+}
+
+func (m *memory) region(b []byte) (mr.Region, error) {
 	b = b[:1]
 	if m.isBulk(b) {
 		return m.bulkKey, nil
@@ -110,7 +122,7 @@ func (m *memory) Region(b []byte) (mr.Region, error) {
 
 // ReadKey gives the key with which a peer may read a buffer.
 func (m *memory) ReadKey(b []byte) (mr.RKey, bool) {
-	r, err := m.Region(b)
+	r, err := m.region(b)
 	return r.RKey, err == nil
 }
 
