@@ -10,6 +10,7 @@
 //	bebench ps                        the parameter-server job, on one host or several
 //	bebench alloc                     the allocator's workloads
 //	bebench alloc growth              registered bytes while a live set grows and stays
+//	bebench fabric SCENARIO           simulated networks in virtual time
 //
 // A test between two hosts runs the same command on both: without a host it is
 // the server, with one the client. On the simulator, and with --local, both ends

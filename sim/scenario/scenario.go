@@ -83,6 +83,9 @@ type Engine struct {
 type TCP struct {
 	MSS   int `json:"mss_bytes,omitempty"` // payload of a segment; default 1460
 	Cores int `json:"cores,omitempty"`     // of a host; default 16
+	// Lossless puts segments into the class of RDMA, which PFC protects: it tells what
+	// loss does from what processors do.
+	Lossless bool `json:"lossless,omitempty"`
 }
 
 // Workload is who sends what to whom. Kinds use the fields that they name.

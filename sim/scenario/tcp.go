@@ -29,7 +29,7 @@ func newTCP(s *Scenario, v *Variant) (*kernelTCP, error) {
 		return nil, err
 	}
 	cfg.MSS = s.TCP.MSS
-	cfg.Cores = s.TCP.Cores
+	cfg.Cores, cfg.Lossless = s.TCP.Cores, s.TCP.Lossless
 	n, err := tcp.New(f, cfg)
 	if err != nil {
 		return nil, err
