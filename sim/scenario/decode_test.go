@@ -64,6 +64,8 @@ func TestBadFiles(t *testing.T) {
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "loss", "host": 1}]`, []string{`faults.rate of "loss" is 0`}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "crash", "host": 1, "until": "1ms"}]`, []string{"does not come back"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "down", "host": 1, "leaf": 1}]`, []string{"faults.leaf", "leave it out"}},
+		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "uplink-down", "switch": 0, "leaf": 0}]`, []string{"needs links between switches"}},
+		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "switch-down", "switch": 1}]`, []string{"faults.switch", "want 0 to 0"}},
 		{`["dcqcn"]}`, `["dcqcn"]} {}`, []string{"more after the object"}},
 		{`["dcqcn"]}`, `["dcqcn"]`, []string{"not JSON"}},
 	} {

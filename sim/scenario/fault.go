@@ -42,6 +42,8 @@ func (s *Scenario) checkFaults() error {
 		switch {
 		case !ok:
 			return oneOf("faults.kind", f.Kind, slices.Sorted(maps.Keys(faultKinds))...)
+		case k.leaf && s.Topology.Kind != "leafspine":
+			return errors.Errorf("faults.kind is %q, which needs links between switches: take topology.kind \"leafspine\"", f.Kind)
 		case f.At > s.Duration:
 			return errors.Errorf("faults.at of %q is %v, want at most duration, %v: later there is no load", f.Kind, f.At, s.Duration)
 		case f.Until != 0 && f.Until <= f.At:
@@ -51,12 +53,16 @@ func (s *Scenario) checkFaults() error {
 		case f.Kind == crashFault && f.Until != 0:
 			return errors.Errorf("faults.until of %q is %v: a host that crashed does not come back: leave it out", f.Kind, f.Until)
 		}
+		switches := s.switches()
+		if k.leaf {
+			switches = s.Topology.Spines
+		}
 		for _, n := range []struct {
 			name string
 			v    *int
 			want bool
 			end  int
-		}{{"host", f.Host, k.host, s.Topology.Hosts}, {"switch", f.Switch, k.sw, s.switches()}, {"leaf", f.Leaf, k.leaf, s.switches() - s.Topology.Spines}} {
+		}{{"host", f.Host, k.host, s.Topology.Hosts}, {"switch", f.Switch, k.sw, switches}, {"leaf", f.Leaf, k.leaf, s.switches() - s.Topology.Spines}} {
 			switch {
 			case n.want && (n.v == nil || *n.v < 0 || *n.v >= n.end):
 				return errors.Errorf("faults.%s of %q is missing or too large, want 0 to %d: it is a number from 0", n.name, f.Kind, n.end-1)

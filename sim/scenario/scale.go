@@ -14,7 +14,7 @@ import (
 // leaf-spine network the uplinks keep theirs too, and so does the buffer, less its
 // headroom, and with it the marking thresholds: it shrinks with the pairs of sender
 // and receiver that share a leaf, which is what queues there grow with. So a small
-// network is congested as the large one is.
+// network is congested as the large one is. Faults strike what there is.
 func (s *Scenario) Scale(hosts int) error {
 	c := *s
 	if err := c.scale(hosts); err != nil {
@@ -44,8 +44,26 @@ func (s *Scenario) scale(hosts int) error {
 		thresholds := func(v int) int { return int(int64(v) * int64(c.Switch.BufferBytes) / int64(s.Switch.BufferBytes)) }
 		c.Switch.KminBytes, c.Switch.KmaxBytes = thresholds(s.Switch.KminBytes), thresholds(s.Switch.KmaxBytes)
 	}
+	c.Faults = slices.Clone(s.Faults)
+	for i := range c.Faults {
+		f := &c.Faults[i]
+		spines := c.Topology.Spines
+		if f.Switch != nil && *f.Switch >= s.Topology.Spines { // a leaf
+			spines = c.switches()
+		}
+		f.Host, f.Switch, f.Leaf = within(f.Host, hosts), within(f.Switch, spines), within(f.Leaf, c.switches()-c.Topology.Spines)
+	}
 	*s = c
 	return nil
+}
+
+// within counts a number around, so that a fault strikes something that there is.
+func within(v *int, n int) *int {
+	if v == nil || n <= 0 {
+		return v
+	}
+	w := *v % n
+	return &w
 }
 
 // resize gives the roles and the switches of so many hosts.
