@@ -114,6 +114,13 @@ func (c *Client) Draining() <-chan struct{} { return c.draining }
 // connection need not ask after it while the count moves.
 func (c *Client) Received() uint64 { return c.received.Load() }
 
+// Outstanding is how many calls are under way, streams among them.
+func (c *Client) Outstanding() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls.live
+}
+
 // Close ends the connection. Outstanding calls end with Unavailable; their done
 // functions run before Close returns. It may be called from a callback and does
 // not wait for the socket's goroutines; Done tells.

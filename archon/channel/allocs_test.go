@@ -18,7 +18,7 @@ func eachPath(t testing.TB, f func(path core.Path, ch *channel.Channel)) {
 	_, open := openSim(t, fabric, "sim:server")
 	dev := newDevice(t, open)
 	for _, name := range []string{"a", "b", "c"} {
-		v := startServer(t, name, "")
+		v := startServer(t, name, nil)
 		list = append(list, channel.Endpoint{Name: name, TCP: v.tcp, RDMA: v.listen(dev, "127.0.0.1:0")})
 	}
 	_, open = openSim(t, fabric, "sim:client")

@@ -41,7 +41,6 @@ func (a *attempt) send() {
 	sent := false
 	err := error(errNoConn)
 	if c := a.conn; c != nil {
-		c.calls.Add(1)
 		a.inv = archon.Invocation{Method: call.Method, Request: call.Request, Metadata: call.Metadata}
 		if a.call.Request, err = c.client.Encode(&a.inv); err == nil {
 			a.call.Method, a.call.Timeout = call.Method, 0
@@ -121,7 +120,6 @@ func (a *attempt) conclude() {
 	out := core.Unsent
 	if c != nil {
 		out = outcomeOf(a.err, c.client, !a.unsent)
-		c.calls.Add(-1)
 		switch out {
 		case core.Lost, core.Unsent:
 			if c.client.Err() != nil {

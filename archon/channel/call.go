@@ -94,11 +94,11 @@ func (ch *Channel) Do(ctx context.Context, inv *archon.Invocation) (archon.Respo
 	defer ch.recycle(call)
 	call.Method, call.Request, call.Metadata = inv.Method, inv.Request, inv.Metadata
 	call.Idempotent, call.Affinity, call.Timeout = false, 0, 0
+	if inv.OneWay {
+		return archon.Response{}, ch.sendOneWay(ctx, inv)
+	}
 	if o, ok := ctx.Value(optionsKey{}).(Options); ok {
 		call.Idempotent, call.Affinity = o.Idempotent, o.Affinity
-	}
-	if inv.OneWay {
-		return archon.Response{}, ch.sendOneWay(ctx, inv, call.Affinity)
 	}
 	if deadline, ok := ctx.Deadline(); ok {
 		if call.Timeout = time.Until(deadline); call.Timeout <= 0 {
@@ -134,21 +134,4 @@ func contextError(err error) error {
 		return errDeadline
 	}
 	return &archon.Error{Code: archon.Canceled, Message: "given up by the caller", Cause: err}
-}
-
-// sendOneWay picks a replica and leaves the rest to its connection.
-func (ch *Channel) sendOneWay(ctx context.Context, inv *archon.Invocation, affinity uint64) error {
-	call := &Call{Method: inv.Method}
-	for {
-		if c := ch.pick(affinity); c != nil {
-			_, err := c.client.Do(ctx, inv)
-			if err == nil || c.client.Err() == nil {
-				return err
-			}
-			c.r.unpublish(c)
-		}
-		if err := ch.Wait(ctx); err != nil {
-			return ch.failed(call, err)
-		}
-	}
 }

@@ -17,7 +17,7 @@ import (
 func TestCallsSpread(t *testing.T) {
 	var list []channel.Endpoint
 	for _, name := range []string{"a", "b", "c"} {
-		list = append(list, channel.Endpoint{Name: name, TCP: startServer(t, name, "").tcp})
+		list = append(list, channel.Endpoint{Name: name, TCP: startServer(t, name, nil).tcp})
 	}
 	r := quick()
 	r.HedgeQuantile = -1 // a hedge goes elsewhere
@@ -53,7 +53,7 @@ func TestCallsSpread(t *testing.T) {
 
 // TestLostReplicas: servers end and come back at their addresses while calls go on.
 func TestLostReplicas(t *testing.T) {
-	a, b := startServer(t, "a", ""), startServer(t, "b", "")
+	a, b := startServer(t, "a", nil), startServer(t, "b", nil)
 	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: a.tcp}, channel.Endpoint{Name: "b", TCP: b.tcp})})
 	l := startLoad(t, ch, 8)
 	l.more(t, 100)
@@ -79,7 +79,7 @@ func TestFailedReplica(t *testing.T) {
 		var list []channel.Endpoint
 		var servers []*server
 		for _, name := range []string{"a", "b", "c"} {
-			servers = append(servers, startServer(t, name, ""))
+			servers = append(servers, startServer(t, name, nil))
 			list = append(list, channel.Endpoint{Name: name, TCP: servers[len(servers)-1].tcp})
 		}
 		ch := newChannel(t, channel.Config{Resolver: channel.Static(list...)})
@@ -94,7 +94,7 @@ func TestFailedReplica(t *testing.T) {
 }
 
 func TestErrorNamesEverything(t *testing.T) {
-	v := startServer(t, "a", "")
+	v := startServer(t, "a", nil)
 	ch := newChannel(t, channel.Config{Service: "model", Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: v.tcp})})
 	v.fail.Store(&archon.Error{Code: archon.Internal, Message: "disk on fire"})
 	_, err := ask(limit(t), ch, echo, "x")
@@ -120,10 +120,9 @@ func TestErrorNamesEverything(t *testing.T) {
 
 // TestUnrepeatableIsSentOnce, while a refused one is repeated.
 func TestUnrepeatableIsSentOnce(t *testing.T) {
-	v := startServer(t, "a", "")
 	once := archon.NewMethod("test.Once")
 	var n atomic.Int64
-	v.s.HandleInline(once, func(call *archon.ServerCall) error {
+	v := startServer(t, "a", handlers{once: func(*archon.ServerCall) error {
 		switch n.Add(1) {
 		case 1:
 			return &archon.Error{Code: archon.Unavailable}
@@ -131,7 +130,7 @@ func TestUnrepeatableIsSentOnce(t *testing.T) {
 			return &archon.Error{Code: archon.ResourceExhausted, Retryable: true}
 		}
 		return nil
-	})
+	}})
 	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{TCP: v.tcp})})
 	if _, err := ask(limit(t), ch, once, ""); !errors.Is(err, archon.Unavailable) || n.Load() != 1 {
 		t.Errorf("failed: %v after %d calls", err, n.Load())
@@ -164,13 +163,12 @@ func TestNoReplica(t *testing.T) {
 
 // TestCancelAndClose: calls end by their context, their deadline, Cancel and Close.
 func TestCancelAndClose(t *testing.T) {
-	v := startServer(t, "a", "")
 	block, in := archon.NewMethod("test.Block"), make(chan struct{}, 10)
-	v.s.Handle(block, func(call *archon.ServerCall) error {
+	v := startServer(t, "a", handlers{block: func(call *archon.ServerCall) error {
 		in <- struct{}{}
 		<-call.Context().Done()
 		return call.Context().Err()
-	})
+	}})
 	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{TCP: v.tcp})})
 	ctx, cancel := context.WithCancel(limit(t))
 	go func() { <-in; cancel() }()
@@ -210,7 +208,7 @@ func TestCallsOverRDMA(t *testing.T) {
 	_, openServer := openSim(t, f, "sim:server")
 	_, openClient := openSim(t, f, "sim:client")
 	dev := newDevice(t, openServer)
-	v := startServer(t, "a", "")
+	v := startServer(t, "a", nil)
 	rdma := v.listen(dev, "127.0.0.1:0")
 	ch := newChannel(t, channel.Config{RDMA: newDevice(t, openClient), Resolver: channel.Static(channel.Endpoint{Name: "a", RDMA: rdma, TCP: v.tcp})})
 	if got, err := ask(limit(t), ch, echo, "hello"); got != "hello" || err != nil {

@@ -28,7 +28,9 @@ type Config struct {
 	// only when no nearer one is there. Nil: all are equally near.
 	Locality func(Endpoint) int
 	Recovery Recovery
-	Client   archon.ClientConfig
+	// Client is of each connection. Its interceptors stand around streams and one-way
+	// calls alone.
+	Client archon.ClientConfig
 }
 
 func (c Config) withDefaults() (Config, error) {

@@ -13,8 +13,10 @@
 //	})
 //	err = archon.Invoke(ctx, ch, fetch, &request, &response)
 //
-// A Channel is an [archon.Invoker], so typed calls work on it as on a Client; Go is
-// the asynchronous form.
+// A Channel is an [archon.Invoker] and an [archon.Opener], so typed calls and streams
+// work on it as on a Client; Go is the asynchronous form. What makes a request must be
+// able to make it again: archon.RawBytes and every codec can, a buffer of a Client's
+// AllocRaw cannot.
 //
 // # Repetition
 //

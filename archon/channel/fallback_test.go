@@ -31,7 +31,7 @@ func newRDMAPair(t testing.TB, at step) *rdmaPair {
 	var open func() (verbs.Context, error)
 	p.server, open = openSim(t, p.fabric, "sim:server")
 	dev := newDevice(t, open)
-	p.v = startServer(t, "a", "")
+	p.v = startServer(t, "a", nil)
 	p.client, open = openSim(t, p.fabric, "sim:client")
 	p.faults = &faulty{open: open}
 	p.faults.at.Store(int32(at))
@@ -166,7 +166,7 @@ func TestServerWithoutRDMA(t *testing.T) {
 }
 
 func TestServerStillStarting(t *testing.T) {
-	v := startServer(t, "a", "")
+	v := startServer(t, "a", nil)
 	v.stop()
 	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: v.tcp})})
 	answered := make(chan error)

@@ -26,7 +26,7 @@ func TestDeviceLinkDown(t *testing.T) {
 	for _, d := range []*channel.Device{server, client} {
 		t.Cleanup(func() { eventually(t, "close the device", func() bool { return d.Close() == nil }) })
 	}
-	v := startServer(t, "a", "")
+	v := startServer(t, "a", nil)
 	rdma := v.listen(server, "127.0.0.1:0")
 	ch := newChannel(t, channel.Config{RDMA: client, Resolver: channel.Static(channel.Endpoint{Name: "a", RDMA: rdma, TCP: v.tcp})})
 	l := startLoad(t, ch, 4)

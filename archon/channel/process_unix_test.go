@@ -155,7 +155,7 @@ func (h *hole) copy(to, from net.Conn) {
 // sign, idle and busy; it is noticed by the pings, no call fails, and it is used again
 // when the way is back. The control: without pings it is not noticed.
 func TestBlackHole(t *testing.T) {
-	a, b := startServer(t, "a", ""), startServer(t, "b", "")
+	a, b := startServer(t, "a", nil), startServer(t, "b", nil)
 	h := newHole(t, a.tcp)
 	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: h.addr}, channel.Endpoint{Name: "b", TCP: b.tcp})})
 	reached := func(p core.Path) func() bool { return func() bool { return stats(ch, "a").Path == p } }

@@ -43,8 +43,7 @@ type conn struct {
 	r        *replica
 	client   *archon.Client
 	path     core.Path
-	calls    atomic.Int64 // attempts on it
-	received uint64       // messages, when last looked at
+	received uint64 // messages, when last looked at
 	spareAt  time.Duration
 	ping     archon.Ping
 	pinging  atomic.Bool
@@ -133,7 +132,7 @@ func (r *replica) sample(now time.Duration) {
 	}
 	kept := r.spares[:0]
 	for _, c := range r.spares {
-		if c.calls.Load() > 0 && now < c.spareAt+spareTime && c.client.Err() == nil {
+		if c.client.Outstanding() > 0 && now < c.spareAt+spareTime && c.client.Err() == nil {
 			kept = append(kept, c)
 			continue
 		}

@@ -174,7 +174,7 @@ func (l list) Watch(ctx context.Context, update func([]channel.Endpoint, error))
 
 // TestUpdatesAtRunTime: replicas are added, drained, moved and removed under calls.
 func TestUpdatesAtRunTime(t *testing.T) {
-	a, b := startServer(t, "a", ""), startServer(t, "b", "")
+	a, b := startServer(t, "a", nil), startServer(t, "b", nil)
 	ea, eb := channel.Endpoint{Name: "a", TCP: a.tcp}, channel.Endpoint{Name: "b", TCP: b.tcp}
 	r := list{make(chan []channel.Endpoint)}
 	ch := newChannel(t, channel.Config{Resolver: r})
@@ -197,7 +197,7 @@ func TestUpdatesAtRunTime(t *testing.T) {
 	r.updates <- []channel.Endpoint{ea}
 	eventually(t, "b is forgotten", func() bool { return len(ch.Stats().Replicas) == 1 })
 	l.more(t, 50)
-	c := startServer(t, "c", "")
+	c := startServer(t, "c", nil)
 	r.updates <- []channel.Endpoint{{Name: "a", TCP: c.tcp}} // the name has moved
 	eventually(t, "the new address is asked", func() bool { return c.calls.Load() > 20 })
 	r.updates <- []channel.Endpoint{{Name: "a", TCP: c.tcp}, {Name: "a", TCP: b.tcp}} // refused
@@ -210,13 +210,12 @@ func TestUpdatesAtRunTime(t *testing.T) {
 
 // TestRemovedReplicaEndsItsCalls: what is under way there is answered.
 func TestRemovedReplicaEndsItsCalls(t *testing.T) {
-	v := startServer(t, "a", "")
 	slow, in, out := archon.NewMethod("test.Slow"), make(chan struct{}), make(chan struct{})
-	v.s.Handle(slow, func(*archon.ServerCall) error {
+	v := startServer(t, "a", handlers{slow: func(*archon.ServerCall) error {
 		close(in)
 		<-out
 		return nil
-	})
+	}})
 	r := list{make(chan []channel.Endpoint)}
 	ch := newChannel(t, channel.Config{Resolver: r})
 	r.updates <- []channel.Endpoint{{TCP: v.tcp}}
@@ -236,7 +235,7 @@ func TestRemovedReplicaEndsItsCalls(t *testing.T) {
 
 // TestServerDrains: a server that shuts down gently costs no call anything.
 func TestServerDrains(t *testing.T) {
-	a, b := startServer(t, "a", ""), startServer(t, "b", "")
+	a, b := startServer(t, "a", nil), startServer(t, "b", nil)
 	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: a.tcp}, channel.Endpoint{Name: "b", TCP: b.tcp})})
 	l := startLoad(t, ch, 8)
 	eventually(t, "both are asked", func() bool { return a.calls.Load() > 20 && b.calls.Load() > 20 })

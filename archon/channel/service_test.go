@@ -51,17 +51,18 @@ type server struct {
 	calls atomic.Int64
 	fail  atomic.Pointer[archon.Error] // what every call gets
 	tcp   string                       // address
+	more  handlers
 	s     *archon.Server
 	wg    sync.WaitGroup
 	lns   []archon.Listener
 }
 
-// startServer serves over TCP, at the address if there is one.
-func startServer(t testing.TB, name, addr string) *server {
-	v := &server{t: t, name: name, tcp: "127.0.0.1:0"}
-	if addr != "" {
-		v.tcp = addr
-	}
+// handlers are methods of a server beside echo and who.
+type handlers map[archon.Method]archon.Handler
+
+// startServer serves over TCP.
+func startServer(t testing.TB, name string, more handlers) *server {
+	v := &server{t: t, name: name, tcp: "127.0.0.1:0", more: more}
 	v.start()
 	t.Cleanup(v.stop)
 	return v
@@ -85,6 +86,9 @@ func (v *server) start() {
 	}
 	err := errors.Join(v.s.HandleInline(echo, answer(func(c *archon.ServerCall) []byte { return c.Payload() })),
 		v.s.HandleInline(who, answer(func(*archon.ServerCall) []byte { return []byte(v.name) })))
+	for m, h := range v.more {
+		err = errors.Join(err, v.s.Handle(m, h))
+	}
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -44,6 +44,7 @@ var faultMatrix = []fault{
 	{desc: "replica killed", strike: (*server).kill},
 	{desc: "replica hangs", strike: func(s *server) { s.hung = true }},
 	{desc: "replica hangs and goes on", strike: func(s *server) { s.hung = true }, heal: func(s *server) { s.hung = false }},
+	{desc: "handlers hang, pings are answered", strike: func(s *server) { s.stuck = true }, heal: func(s *server) { s.stuck = false }},
 	{desc: "link black-holed", strike: func(s *server) { s.hole = true }, heal: func(s *server) { s.hole = false }},
 	{desc: "RDMA dies and heals", strike: (*server).breakRDMA, heal: func(s *server) { s.broken = false }, fallback: RetryExceeded, returns: true},
 	{desc: "RDMA dies and its set-up fails at some step", strike: func(s *server) {
@@ -56,20 +57,20 @@ var faultMatrix = []fault{
 }
 
 // strike runs a service of n replicas through a fault of one, and says what is wrong.
-func strike(t *testing.T, seed uint64, n int, cfg Config, f fault) (wrong []string) {
+func strike(t *testing.T, seed uint64, n int, rate float64, cfg Config, f fault) (wrong []string) {
 	w := newWorld(t, seed, n, cfg)
 	s := w.servers[w.rng.IntN(n)]
-	w.load(300, 2*time.Second)
+	w.load(rate, 2*time.Second)
 	w.take()
-	w.load(300, 2*time.Second)
+	w.load(rate, 2*time.Second)
 	steady, _ := w.take()
 	w.at(w.now+time.Duration(w.rng.Int64N(int64(time.Second))), func() { f.strike(s) })
-	w.load(300, 4*time.Second)
+	w.load(rate, 4*time.Second)
 	during, _ := w.take()
 	if f.heal != nil {
 		f.heal(s)
 	}
-	w.load(300, 6*time.Second)
+	w.load(rate, 6*time.Second)
 	after, _ := w.take()
 	w.run(w.timeout)
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
@@ -126,7 +127,7 @@ func TestFaultMatrix(t *testing.T) {
 	for _, f := range faultMatrix {
 		t.Run(f.desc, func(t *testing.T) {
 			for _, seed := range seeds(t) {
-				for _, what := range strike(t, seed, 3, quick(), f) {
+				for _, what := range strike(t, seed, 3, 300, quick(), f) {
 					t.Errorf("SEED=%d: %s", seed, what)
 				}
 			}
@@ -147,12 +148,12 @@ func TestFaultMatrixControl(t *testing.T) {
 	}{
 		{"no repetition", 1, hedgeless(Config{MaxAttempts: 1})},
 		{"no pings, no time-outs", 1, hedgeless(Config{PingInterval: time.Hour, AttemptTimeout: -1})},
-		{"no return to RDMA", 4, Config{Settle: time.Hour}},
+		{"no return to RDMA", 5, Config{Settle: time.Hour}},
 	} {
 		t.Run(tt.desc, func(t *testing.T) {
 			found := 0
 			for _, seed := range seeds(t)[:1] {
-				found += len(strike(t, seed, 3, tt.cfg, faultMatrix[tt.f]))
+				found += len(strike(t, seed, 3, 300, tt.cfg, faultMatrix[tt.f]))
 			}
 			if found == 0 {
 				t.Error("nothing wrong was seen")

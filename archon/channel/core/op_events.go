@@ -1,6 +1,9 @@
 package core
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Ended tells that the attempt of a slot is over, since which the slot is free.
 func (o *Op) Ended(s *Shared, now time.Duration, i int, out Outcome) Do {
@@ -89,14 +92,18 @@ func (o *Op) Step(s *Shared, now time.Duration) Do {
 }
 
 // retry begins another attempt if the budget has one. Without, the call waits again,
-// longer: others may earn it.
+// longer: others may earn it, all the more if there is a replica that does not fail.
 func (o *Op) retry(s *Shared, now time.Duration) Do {
 	o.retryAt = 0
 	if o.Deadline != 0 && now >= o.Deadline {
 		return o.end(Expired)
 	}
 	if !o.token && !s.Budget.Retry() {
-		if int(o.backoffs) >= s.Cfg.MaxAttempts {
+		limit := s.Cfg.MaxAttempts
+		if s.wellElsewhere(o) {
+			limit *= 2
+		}
+		if int(o.backoffs) >= limit {
 			return o.end(OverBudget)
 		}
 		return o.pause(s, now)
@@ -116,25 +123,29 @@ func (o *Op) hedge(s *Shared, now time.Duration) Do {
 }
 
 // timeout begins another attempt, as the present one takes too long: beside it, or
-// in place of the older of two. Without budget it goes on.
+// in place of the older of two. Without budget it goes on; but from a replica that was
+// ejected meanwhile a call moves as from a lost connection.
 func (o *Op) timeout(s *Shared, now time.Duration) Do {
 	o.timeoutAt = now + s.Cfg.AttemptTimeout
 	o.fail(s, now)
 	if int(o.nth) >= s.Cfg.MaxAttempts || !s.otherReady(o) {
 		return Do{}
 	}
-	if o.Running() < Slots {
-		if !s.Budget.Retry() {
-			return Do{}
-		}
-		return o.launch(s, now, true)
-	}
 	old := 0
-	if o.slots[1].since < o.slots[0].since {
+	if b := o.slots[1]; b.replica != nil && (o.slots[0].replica == nil || b.since < o.slots[0].since) {
 		old = 1
 	}
-	if o.slots[old].gone || !s.Budget.Retry() {
+	switch {
+	case o.slots[old].gone:
 		return Do{}
+	case o.moves < freeFailovers && o.slots[old].replica.Ejected():
+		o.moves++
+	case !s.Budget.Retry():
+		o.timeoutAt = now + s.Cfg.AttemptTimeout/8
+		return Do{}
+	}
+	if o.Running() < Slots {
+		return o.launch(s, now, true)
 	}
 	o.slots[old].gone = true
 	return Do{Cancel: 1 << old}
@@ -156,6 +167,17 @@ func (o *Op) fail(s *Shared, now time.Duration) {
 func (s *Shared) otherReady(o *Op) bool {
 	for _, r := range s.Set.Replicas() {
 		if r.Ready() && r != o.slots[0].replica && r != o.slots[1].replica {
+			return true
+		}
+	}
+	return false
+}
+
+// wellElsewhere tells whether a replica that the call has not tried answers others.
+func (s *Shared) wellElsewhere(o *Op) bool {
+	tried := o.tried[:min(int(o.nth), maxTried)]
+	for _, r := range s.Set.Replicas() {
+		if r.Ready() && !r.Ejected() && r.row.Load() == 0 && !slices.Contains(tried, r.ID) {
 			return true
 		}
 	}

@@ -60,6 +60,7 @@ type server struct {
 	armed   time.Duration     // when the link is stepped
 
 	dead    bool
+	stuck   bool    // its handlers never end, its pings are answered
 	hung    bool    // it is stopped: connections stay, nothing is answered
 	hole    bool    // the network loses everything
 	failing Outcome // not Answered: what every call gets
@@ -249,6 +250,9 @@ func (s *server) request(a *attempt) {
 		return
 	}
 	s.served++
+	if s.stuck {
+		return
+	}
 	work := time.Duration(4e6 * math.Exp(s.w.rng.NormFloat64()*0.4))
 	if s.slow != 0 {
 		work = time.Duration(float64(work) * s.slow)
