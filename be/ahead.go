@@ -1,9 +1,10 @@
 package be
 
 // With ten thousand sockets, what a message touches of its socket is in no cache near
-// the worker, and each line that is missing is waited for. So the worker looks at a
-// batch before it works on it: reads that do not depend on one another are waited for
-// all at once. What is read changes nothing.
+// the worker, and each line that is missing is waited for. So the worker goes over a
+// batch before it works on it: misses that do not depend on one another are waited for
+// all at once, and stores are not waited for at all. What is read and written there
+// changes nothing.
 
 // worthLooking is the smallest batch for which it pays, and crowd the number of an
 // engine's sockets from which on: what fewer ones need stays in the caches.
@@ -17,7 +18,7 @@ func (w *worker) lookAhead(n int) {
 	if n < worthLooking {
 		return
 	}
-	k, sum := 0, uint32(0)
+	k, sum := 0, uint64(0)
 	for i := range n {
 		c := &w.wcs[i]
 		if c.ID&idRecv == 0 {
@@ -31,16 +32,16 @@ func (w *worker) lookAhead(n int) {
 		}
 	}
 	for _, s := range w.seen[:k] {
-		sum += s.TouchRecv()
+		s.TouchRecv()
 	}
 	for _, s := range w.seen[:k] {
 		if s, ok := s.User.(*Socket); ok {
-			sum += uint32(s.waiters.Load())
+			s.touched = true
 		}
 	}
 	for _, s := range w.seen[:k] {
 		if s, ok := s.User.(*Socket); ok && s.box.newest != nil {
-			sum += uint32(s.box.newest.head.Load()) + uint32(s.box.newest.tail)
+			sum += s.box.newest.tail
 		}
 	}
 	w.sum = sum
@@ -48,7 +49,7 @@ func (w *worker) lookAhead(n int) {
 
 // lookAtCommands touches the sockets of the commands that are next in the ring.
 func (w *worker) lookAtCommands() {
-	k, sum := 0, uint32(0)
+	k := 0
 	for r := w.ring; k < len(w.seen); k++ {
 		c := &r.cells[(r.head+uint64(k))%ringSize]
 		if c.seq.Load() != r.head+uint64(k)+1 {
@@ -61,8 +62,7 @@ func (w *worker) lookAtCommands() {
 	}
 	for _, s := range w.seen[:k] {
 		if s != nil {
-			sum += s.TouchSend()
+			s.TouchSend()
 		}
 	}
-	w.sum = sum
 }

@@ -70,3 +70,36 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		p.nodes[1].Free(b)
 	}
 }
+
+// TestSharedReceivesAllocateNothing: as TestSteadyStateAllocatesNothing, with receives
+// from a shared queue.
+func TestSharedReceivesAllocateNothing(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	p := newPair(t, be.Config{SharedReceives: 256})
+	server, client := p.connect(t, "allocs")
+	ctx := context.Background()
+	for _, size := range []int{64, 8192, 100000} {
+		b := alloc(t, p.nodes[1], size, 1)
+		op := func() {
+			for range 20 { // more than is promised
+				if err := client.Send(ctx, b); err != nil {
+					t.Fatal(err)
+				}
+				m, err := server.Recv(ctx)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.nodes[0].Free(m)
+			}
+		}
+		for range 50 {
+			op()
+		}
+		if n := testing.AllocsPerRun(50, op); n != 0 {
+			t.Errorf("%d bytes: %v allocations in 20 messages", size, n)
+		}
+		p.nodes[1].Free(b)
+	}
+}

@@ -3,15 +3,15 @@ package be_test
 import (
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/byteexpress/byteexpress/be"
 )
 
-// sender sends messages of one size, at most 64 at a time, to a Mux that handles them
-// by handle.
+// sender sends messages of one size to a Mux that handles them by handle: at most 64 at
+// a time that the peer's device has not, and 128 that were not handled, which is the
+// backlog of one socket.
 type sender struct {
 	t      testing.TB
 	n      *be.Node
@@ -19,21 +19,18 @@ type sender struct {
 	tokens chan []byte
 	done   [64]func(error)
 
-	handled, target atomic.Int64
-	all             chan struct{} // target messages were handled
+	window chan struct{}
 }
 
 func (s *sender) handle(sock *be.Socket, b []byte, err error) {
 	if err == nil {
 		sock.Node().Free(b)
-		if s.handled.Add(1) == s.target.Load() {
-			s.all <- struct{}{}
-		}
+		<-s.window
 	}
 }
 
 func newSender(t testing.TB, n *be.Node, size int) *sender {
-	s := &sender{t: t, n: n, size: size, all: make(chan struct{}, 1)}
+	s := &sender{t: t, n: n, size: size, window: make(chan struct{}, be.DefaultBacklog)}
 	s.tokens = make(chan []byte, len(s.done))
 	for i := range s.done {
 		m := alloc(t, n, size, 0)
@@ -52,15 +49,20 @@ func newSender(t testing.TB, n *be.Node, size int) *sender {
 // send sends n messages by these sockets in turn, from the one of number first on,
 // and says how long it took until the last was handled, and the processor time.
 func (s *sender) send(socks []*be.Socket, first, n int) cost {
-	s.target.Add(int64(n))
 	start, cpu := time.Now(), cpuTime(s.t)
 	for i := range n {
+		s.window <- struct{}{}
 		m := <-s.tokens
 		if err := socks[(first+i)%len(socks)].Post(m, s.done[m[0]]); err != nil {
 			s.t.Fatal(err)
 		}
 	}
-	<-s.all
+	for range cap(s.window) { // until all were handled
+		s.window <- struct{}{}
+	}
+	for range cap(s.window) {
+		<-s.window
+	}
 	return cost{float64(time.Since(start).Nanoseconds()), float64((cpuTime(s.t) - cpu).Nanoseconds())}
 }
 

@@ -65,7 +65,7 @@ func (s *Socket) ring() {
 
 // deliver is the worker's: a message has come.
 func (s *Socket) deliver(m message) {
-	if s.fn != nil {
+	if s.direct {
 		s.hand(m)
 		return
 	}
@@ -99,12 +99,12 @@ func (s *Socket) hand(m message) {
 // longer belongs into a Mux.
 func (s *Socket) OnMessage(fn func(b []byte, err error)) {
 	ok := s.conn.w.submit(&command{kind: cmdCall, call: func() {
-		s.fn = fn
+		s.fn, s.direct = fn, true
 		for m, ok := s.box.pop(); ok; m, ok = s.box.pop() {
 			s.hand(m)
 		}
 		if s.ended.Load() && s.fn != nil {
-			s.fn = nil
+			s.fn, s.direct = nil, false
 			fn(nil, s.err)
 		}
 		s.conn.w.touch(s.conn)

@@ -17,14 +17,16 @@ type Socket struct {
 	// The first 64 bytes are all that a small message touches.
 	conn    *conn
 	core    *core.Socket        // set once, before opened is closed
-	fn      func([]byte, error) // the worker's
 	mux     atomic.Pointer[Mux] // that takes the messages, or nil
 	box     inbox
 	ended   atomic.Bool
 	turn    atomic.Bool // it waits for the mux's goroutines, or one serves it
 	waiters atomic.Int32
 	popped  atomic.Uint32 // messages taken by Recv that the worker was not told of
+	direct  bool          // the worker's: fn takes the messages
+	touched bool          // the worker's: see lookAhead
 
+	fn      func([]byte, error) // the worker's
 	tags    atomic.Uint64
 	notify  chan struct{} // one token: there may be a message
 	opened  chan struct{} // the dial ended, or nothing to wait for
@@ -85,7 +87,7 @@ func (s *Socket) end(err error) {
 		mux.wake(s)
 	}
 	if fn := s.fn; fn != nil {
-		s.fn = nil
+		s.fn, s.direct = nil, false
 		fn(nil, err)
 	}
 }

@@ -62,7 +62,7 @@ type worker struct {
 	downErr  error // why it is not
 	wcs      [pollBatch]cq.Completion
 	seen     [pollBatch]*core.Socket // by lookAhead
-	sum      uint32                  // of what it read
+	sum      uint64                  // of what it read
 	ended    core.Stats
 }
 

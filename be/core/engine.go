@@ -204,7 +204,7 @@ func (e *Engine) queue(s *Socket, m *outgoing) {
 	s.sending++
 	e.sending++
 	s.queue.push(m)
-	if s.startable() {
+	if e.startable(s) {
 		e.sched.begin(s)
 	}
 }

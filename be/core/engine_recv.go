@@ -446,7 +446,7 @@ func (e *Engine) onSocketCredit(s *Socket, h *wire.Header) error {
 		return protocolError(h.Type, "sequence", uint64(h.Sequence), "between the last count and what was sent")
 	}
 	s.peerTaken = h.Sequence
-	if s.startable() {
+	if e.startable(s) {
 		e.sched.begin(s)
 	}
 	return nil

@@ -117,9 +117,9 @@ func (e *Engine) visitStart(s *Socket) {
 		e.sendHeader(wire.Data, 0, s.id, m.seq, 0, m)
 		e.stats.Eager++
 		e.stats.EagerBytes += uint64(m.length)
-		e.sched.spend(starts, s, wire.HeaderLen+m.length, s.startable() && !s.queue.head.large)
+		e.sched.spend(starts, s, wire.HeaderLen+m.length, e.startable(s) && !s.queue.head.large)
 	}
-	if s.startable() {
+	if e.startable(s) {
 		e.sched.begin(s)
 	}
 }

@@ -23,7 +23,7 @@ const (
 // both, one that arrives only the second. With ten thousand sockets each line is a
 // miss of the cache.
 type Socket struct {
-	e         *Engine
+	touched   bool    // see TouchSend
 	share     uint64  // what it was served: see scheduler
 	queue     outList // nothing sent yet
 	id        uint32
@@ -39,7 +39,8 @@ type Socket struct {
 	get          bool // our large messages are offered to be read
 	unordered    bool // messages are delivered as they are whole
 	creditQueued bool
-	closeOwed    bool  // the peer's CLOSE is answered when reading is 0
+	closeOwed    bool // the peer's CLOSE is answered when reading is 0
+	touchedToo   bool
 	weight       int32 // shares
 	// User is the handler's own.
 	User      any
@@ -55,6 +56,7 @@ type Socket struct {
 	requested outList // RTS sent
 
 	// What few messages need.
+	e           *Engine
 	offered     outList // ended here, and the peer may still read them
 	lingerUntil time.Duration
 	err         error // what Closed was told
@@ -65,12 +67,12 @@ type Socket struct {
 	walk        uint64       // the last walk over held requests that it blocked
 }
 
-// TouchSend reads a little of what a message to send needs of the socket, so that it
-// is in the cache. What it gives means nothing.
-func (s *Socket) TouchSend() uint32 { return s.id + uint32(s.weight) }
+// TouchSend has the cache get what a message to send needs of the socket, to be written
+// to: that takes time, but nobody waits for a store. What it writes means nothing.
+func (s *Socket) TouchSend() { s.touched, s.touchedToo = true, true }
 
 // TouchRecv is TouchSend for a message that arrives.
-func (s *Socket) TouchRecv() uint32 { return s.received }
+func (s *Socket) TouchRecv() { s.touchedToo = true }
 
 // Engine is the engine that the socket is on.
 func (s *Socket) Engine() *Engine { return s.e }
@@ -90,8 +92,8 @@ func (s *Socket) Release(n int) {
 
 // startable reports whether the next queued message may begin, as far as the
 // socket is concerned.
-func (s *Socket) startable() bool {
-	return s.queue.head != nil && (s.state == sockOpen || s.state == sockClosing) && s.sent-s.peerTaken < uint32(s.e.cfg.PeerBacklog)
+func (e *Engine) startable(s *Socket) bool {
+	return s.queue.head != nil && (s.state == sockOpen || s.state == sockClosing) && s.sent-s.peerTaken < uint32(e.cfg.PeerBacklog)
 }
 
 // table finds sockets by number. Each side numbers those that it opens: the
