@@ -35,22 +35,26 @@ const (
 
 // frame is what a link carries.
 type frame struct {
+	// What every hop looks at: a cache line.
 	next   *frame
 	at     des.Time // when it may be sent, or arrives
 	place  uint64   // of its arrival in the order of events
-	pkt    nic.Packet
-	flow   *flow // of the packet's sender; notifyFrame: of the flow that it is about
 	to     *Host
 	hash   uint64 // of the choice among ways
 	in     *port  // by which it came into the switch that has it
-	from   *Host  // datagramFrame
-	body   any    // datagramFrame
 	size   int    // bytes in a buffer
 	kind   frameKind
 	class  class
 	ecn    bool // may be marked
 	marked bool // congestion experienced
 	off    bool // pauseFrame: stop, else go on
+
+	flow *flow // of the packet's sender; notifyFrame: of the flow that it is about
+	from *Host // datagramFrame
+	body any   // datagramFrame
+	pkt  nic.Packet
+
+	_ [40]byte // to whole cache lines
 }
 
 // cells is what the frame takes of a switch's buffer, in bytes.
@@ -90,10 +94,14 @@ func (q *fifo) pop() *frame {
 
 // newFrame takes a frame from the pool.
 func (f *Fabric) newFrame() *frame {
-	fr := f.free
-	if fr == nil {
-		return new(frame)
+	if f.free == nil {
+		more := make([]frame, 64)
+		for i := range more {
+			more[i].next = f.free
+			f.free = &more[i]
+		}
 	}
+	fr := f.free
 	f.free = fr.next
 	return fr
 }
