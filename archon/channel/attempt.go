@@ -50,6 +50,7 @@ func (a *attempt) send() {
 			err = c.client.Go(&a.call, a.done)
 			sent = err == nil
 		}
+		a.inv = archon.Invocation{}
 	}
 	s.mu.Lock()
 	o.encoding--

@@ -32,7 +32,14 @@ func (f File) Watch(ctx context.Context, update func([]Endpoint, error)) {
 		}
 		var list []Endpoint
 		if err == nil {
+			waitFor(ctx, settleFile)
+			if again, err := f.read(); err != nil || !bytes.Equal(text, again) {
+				return // it is being written: the next look sees more
+			}
 			list, err = ParseEndpoints(text)
+		}
+		if err == nil && len(list) == 0 {
+			err = errors.New("there are none: the file is taken for half written")
 		}
 		if err == nil {
 			last, lastErr = append([]byte{}, text...), ""
@@ -45,6 +52,18 @@ func (f File) Watch(ctx context.Context, update func([]Endpoint, error)) {
 			update(nil, err)
 		}
 	})
+}
+
+// settleFile is how long a changed file must stay as it is to be believed: who writes
+// in place truncates it first.
+const settleFile = 10 * time.Millisecond
+
+// waitFor waits for d, or until ctx ends.
+func waitFor(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // read gives the file's bytes. The whole file is compared, not its time: that moves in

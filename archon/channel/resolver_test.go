@@ -91,10 +91,8 @@ func TestFileResolver(t *testing.T) {
 		t.Errorf("no file: %v", err)
 	}
 	write(path, "tcp=1:1\n")
-	for list := range lists { // an empty file may be seen first
-		if len(list) == 1 && list[0].TCP == "1:1" {
-			break
-		}
+	if list := <-lists; len(list) != 1 || list[0].TCP != "1:1" {
+		t.Errorf("written: %v", list)
 	}
 	replace := func(text string) {
 		write(path+".new", text)
@@ -124,6 +122,10 @@ func TestFileResolver(t *testing.T) {
 	replace("nonsense\n")
 	if err := <-errs; !strings.Contains(err.Error(), "line 1") {
 		t.Errorf("nonsense: %v", err)
+	}
+	replace("# none\n")
+	if err := <-errs; !strings.Contains(err.Error(), "there are none") {
+		t.Errorf("none: %v", err)
 	}
 	replace("tcp=4:4\n")
 	if list := <-lists; len(list) != 1 || list[0].TCP != "4:4" {

@@ -41,7 +41,8 @@ func eventually(t testing.TB, what string, cond func() bool) {
 
 // quick notices and settles fast enough for a test, and slowly enough for a busy machine.
 func quick() channel.Recovery {
-	return channel.Recovery{PingInterval: 200 * time.Millisecond, PingTimeout: time.Second, Settle: 300 * time.Millisecond, RedialMax: 200 * time.Millisecond, DialTimeout: 2 * time.Second}
+	return channel.Recovery{PingInterval: 200 * time.Millisecond, PingTimeout: time.Second, Settle: 300 * time.Millisecond, RedialMax: 200 * time.Millisecond, DialTimeout: 2 * time.Second,
+		FallbackDelay: 5 * time.Second}
 }
 
 // server is a server of a test that may be started again at the same address.
