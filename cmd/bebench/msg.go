@@ -41,6 +41,7 @@ func (f *msgFlags) add(fs *pflag.FlagSet, iters int) {
 	fs.IntVar(&p.Sockets, "sockets", 1, "sockets, spread over the engines: one for each pair of a worker of either end")
 	f.addSockets(fs)
 	f.addNode(fs)
+	fs.IntVar(&p.Busy, "busy", 0, "goroutines at each end that compute all the time, as an application's may")
 	fs.BoolVarP(&f.verbose, "verbose", "v", false, "with the counters of the node and of each engine")
 	fs.BoolVarP(&p.Histogram, "report-histogram", "H", false, "report the latency histogram")
 	fs.BoolVar(&f.verify, "verify", false, "check every message at the receiver (default true on sim:)")
@@ -60,7 +61,7 @@ func (f *msgFlags) check(c *cobra.Command, hosts []string) error {
 	p.Duration = time.Duration(f.duration)
 	p.Node, p.CM = f.device.nodeConfig(), f.device.cm
 	err := firstOf(f.pairFlags.check(c, hosts, p.Iters, p.Latency), inRange("sockets", p.Sockets, 1, 1<<16), inRange("tx-depth", p.Depth, 1, 1<<16),
-		inRange("warm-up", p.Warm, 0, 1<<20), f.nodeFlags.check(set))
+		inRange("warm-up", p.Warm, 0, 1<<20), inRange("busy", p.Busy, 0, 1<<10), f.nodeFlags.check(set))
 	if err != nil {
 		return err
 	}

@@ -60,6 +60,7 @@ func TestOptions(t *testing.T) {
 		{"warmed up", func(p *Params) { p.Sockets, p.Warm = 2, 30 }, 400},
 		{"without order", func(p *Params) { p.Unordered, p.Sockets = true, 2 }, 400},
 		{"read by the receiver", func(p *Params) { p.Get, p.Sizes = true, []int{100_000} }, 200},
+		{"beside busy goroutines", func(p *Params) { p.Busy = 2 }, 200},
 		{"by weight", func(p *Params) { p.Weights, p.Sockets = []int{1, 4}, 3 }, 600},
 		{"TCP both ways", func(p *Params) { p.Transport, p.Sockets, p.Bidirectional, p.Warm = OverTCP, 3, true, 5 }, 1200},
 		{"TCP, deep", func(p *Params) { p.Transport, p.Depth = OverTCP, 700 }, 200},

@@ -10,7 +10,7 @@ import (
 )
 
 // Params says what to measure. Both ends need the same, but for Node, Weights, Get,
-// Histogram and Depth.
+// Histogram, Busy and Depth.
 type Params struct {
 	Transport     string // OverBE or OverTCP
 	Latency       bool   // else bandwidth
@@ -27,6 +27,7 @@ type Params struct {
 	Verify        bool
 	Seed          uint64
 	Histogram     bool
+	Busy          int // goroutines of this end that compute meanwhile
 	Node          be.Config
 	CM            bool // the nodes find each other by rdma_cm
 }

@@ -46,6 +46,7 @@ func Run(soft, ctx context.Context, c *control.Conn, dev verbs.Device, p *Params
 		c.Fail(err)
 		return err
 	}
+	defer busy(p.Busy)()
 	for _, size := range p.Sizes {
 		if limit := s.sockets[0].MaxMessage(); size > limit {
 			return exit.Usagef("-s %d: a message has at most %d bytes between these two nodes", size, limit)
