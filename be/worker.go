@@ -13,14 +13,6 @@ import (
 const (
 	pollBatch    = 64 // completions a poll
 	commandBatch = 64 // commands before completions are looked at again
-	// idleRounds is how often a worker with nothing to do lets others run and
-	// looks again, at least, before it arms the queue and blocks. Blocking and being woken
-	// costs some microseconds, a round well under one.
-	idleRounds = 4
-	// yieldAfter is how long a worker that has work runs before it lets others run: those
-	// that it woke wait for a core, where there are not more of these than workers, and the
-	// scheduler itself makes room after 10 ms only.
-	yieldAfter = 50 * time.Microsecond
 )
 
 // The ID of a work request: which engine of the worker, send or receive, and the
@@ -139,26 +131,24 @@ func (w *worker) run() {
 	if w.n.cfg.LockThreads {
 		runtime.LockOSThread() // until the goroutine ends
 	}
-	idle, idleSince, yielded := 0, time.Duration(0), time.Duration(0)
+	p := pace{spin: w.n.cfg.Spin}
 	for {
 		busy := w.turn()
 		if w.quit {
 			break
 		}
-		if busy {
-			idle, idleSince = 0, w.now
-			if w.now-yielded >= yieldAfter {
-				yielded = w.now
-				runtime.Gosched()
+		switch p.next(w.now, busy) {
+		case stepYield:
+			now := w.now
+			if busy {
+				now = time.Since(w.n.start) // the turn may have been long
 			}
-			continue
-		}
-		if idle++; idle < idleRounds || w.now-idleSince < w.n.cfg.Spin {
+			p.leave(now)
 			runtime.Gosched()
-			continue
-		}
-		if w.sleep() {
-			idle, idleSince = 0, time.Since(w.n.start)
+		case stepSleep:
+			if w.sleep() {
+				p.slept(time.Since(w.n.start))
+			}
 		}
 	}
 	w.timer.Stop()
