@@ -9,9 +9,9 @@ package be
 //
 // To be read, a message must lie in memory that peers may read: that is what the
 // node's Alloc gives, for messages of that length, from the first SetGet(true) on any
-// of its sockets on. A buffer from before, one that Recv gave, and the messages of
-// PostGather are written, as without get mode; Stats counts them as Rendezvous, and
-// what the peer read as Offered.
+// of its sockets on, as long as Config.PoolBytes has room for it. A buffer from before,
+// one that Recv gave, and the messages of PostGather are written, as without get mode;
+// Stats counts them as Rendezvous, and what the peer read as Offered.
 //
 // A message that is given up after it was offered may still be delivered, whole,
 // and its memory returns only when the peer reads it no more.

@@ -134,10 +134,12 @@ func (m *memory) ranShort(err error) {
 }
 
 // allocMessage gives the application n bytes to send: that peers may read, if messages
-// of that length are offered to any.
+// of that length are offered to any and there is such memory.
 func (m *memory) allocMessage(n int) ([]byte, error) {
 	if int64(n) > m.offered.Load() {
-		return m.alloc(readableDomain, n)
+		if b, err := m.alloc(readableDomain, n); err == nil {
+			return b, nil
+		}
 	}
 	return m.local.Alloc(n)
 }

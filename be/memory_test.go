@@ -61,6 +61,30 @@ func TestPoolBytesAreShared(t *testing.T) {
 	exchange(t, server, client, 100, 9)
 }
 
+// TestGetWithoutReadableMemory: with no room for a block that peers may read, what is
+// to be offered is written.
+func TestGetWithoutReadableMemory(t *testing.T) {
+	p := newPairOn(t, simDefaults, be.Config{}, be.Config{PoolBytes: 4 << 20})
+	server, client := p.connect(t, "tight")
+	if err := client.SetGet(true); err != nil {
+		t.Fatal(err)
+	}
+	b := alloc(t, p.nodes[1], 100_000, 1)
+	if err := client.Send(limit(t), b); err != nil {
+		t.Fatal(err)
+	}
+	p.nodes[1].Free(b)
+	m, err := server.Recv(limit(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, m, 100_000, 1)
+	p.nodes[0].Free(m)
+	if st := p.nodes[1].Stats(); st.Rendezvous != 1 || st.Offered != 0 || st.Registered.Readable != 0 {
+		t.Errorf("%d messages were written, %d read, %d bytes are readable", st.Rendezvous, st.Offered, st.Registered.Readable)
+	}
+}
+
 // TestRegistrationRefused: a device that registers nothing more (case C07) fails
 // the allocation with its reason, and the node goes on.
 func TestRegistrationRefused(t *testing.T) {

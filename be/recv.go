@@ -48,7 +48,7 @@ func (s *Socket) pop() ([]byte, bool) {
 	}
 	s.core.Release(m.reserved)
 	half := s.conn.half
-	if s.popped.Add(1)%half == 0 {
+	if n := s.popped.Add(1); n >= half && n%half == 0 { // several may pop at once
 		s.popped.Add(-half)
 		s.conn.w.submit(&command{kind: cmdTaken, conn: s.conn, sock: s.core, tag: uint64(half)})
 	}
