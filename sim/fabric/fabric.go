@@ -42,7 +42,7 @@ type Fabric struct {
 
 	fetchKind, dmaKind, unstickKind, udKind, rerouteKind des.Kind
 
-	kickKind, sentKind, arriveKind, runKind, wakeKind, bellKind, unparkKind des.Kind
+	kickKind, sentKind, arriveKind, runKind, wakeKind, bellKind, ringKind, unparkKind des.Kind
 }
 
 // New makes an empty fabric with a kernel of its own.
@@ -55,6 +55,7 @@ func New(cfg Config) *Fabric {
 	f.arriveKind = f.k.Handle(func(a, b int32) { f.ports[a].arrive(b) })
 	f.runKind = f.k.Handle(func(a, _ int32) { f.hosts[a].run() })
 	f.wakeKind = f.k.Handle(func(a, _ int32) { f.hosts[a].wake() })
+	f.ringKind = f.k.Handle(func(a, b int32) { f.hosts[a].rang(b) })
 	f.bellKind = f.k.Handle(func(a, _ int32) { f.hosts[a].rung() })
 	f.unparkKind = f.k.Handle(func(a, b int32) { f.hosts[a].unpark(b) })
 	f.fetchKind = f.k.Handle(func(a, b int32) { f.hosts[a].fetched(b) })

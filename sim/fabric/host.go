@@ -35,8 +35,10 @@ type Host struct {
 	pd     nic.PD
 	ready  line // queue pairs that have packets to send, in turn
 	bells  line // doorbells on their way to the NIC
-	held   int  // of them, those that wait for RingDoorbells
-	holds  bool
+	holds  bool // doorbells wait for RingDoorbells
+	held   []*nic.QP
+	spare  [][]*nic.QP // to hold the next
+	rings  des.Table[[]*nic.QP]
 	posted Posted
 	armed  des.Time // when the NIC runs by itself
 
@@ -231,11 +233,11 @@ func (h *Host) wake() {
 
 // doorbell tells the NIC of posted requests, after the time that this takes.
 func (h *Host) doorbell(q *nic.QP) {
-	h.bells.push(q)
 	if h.holds {
-		h.held++
+		h.held = append(h.held, q)
 		return
 	}
+	h.bells.push(q)
 	h.f.k.At(h.f.k.Now()+h.f.cfg.NIC.TxLatency, h.f.bellKind, int32(h.id), 0)
 }
 
@@ -251,9 +253,26 @@ func (h *Host) HoldDoorbells() { h.holds = true }
 
 // RingDoorbells has the NIC told of what was posted since HoldDoorbells, after a time.
 func (h *Host) RingDoorbells(after des.Time) {
-	for h.holds = false; h.held > 0; h.held-- {
-		h.f.k.At(h.f.k.Now()+after+h.f.cfg.NIC.TxLatency, h.f.bellKind, int32(h.id), 0)
+	h.holds = false
+	if len(h.held) == 0 {
+		return
 	}
+	h.f.k.At(h.f.k.Now()+after+h.f.cfg.NIC.TxLatency, h.f.ringKind, int32(h.id), h.rings.Put(h.held))
+	h.held = nil
+	if n := len(h.spare); n > 0 {
+		h.held, h.spare = h.spare[n-1], h.spare[:n-1]
+	}
+}
+
+// rang is what became of RingDoorbells.
+func (h *Host) rang(i int32) {
+	qps := h.rings.Take(i)
+	for i, q := range qps {
+		h.nic.Ring(q)
+		qps[i] = nil
+	}
+	h.spare = append(h.spare, qps[:0])
+	h.run()
 }
 
 func (h *Host) rung() {
