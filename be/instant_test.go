@@ -27,10 +27,23 @@ type instant struct {
 	posted int
 	taken  int
 
-	consumed, granted uint32 // receives of the peer
-	took              uint32 // messages of the node
-	sequence          uint32 // of the peer's next message
-	last              uint32 // bytes of the final fragment of the peer's large messages
+	consumed, granted uint32       // receives of the peer
+	ends              []instantEnd // by the socket's number, which is odd
+	last              uint32       // bytes of the final fragment of the peer's large messages
+}
+
+// instantEnd is the peer's end of a socket.
+type instantEnd struct {
+	took     uint32 // messages of the node
+	sequence uint32 // of the peer's next message
+}
+
+// end is the peer's end of the socket with this number.
+func (d *instant) end(number uint32) *instantEnd {
+	for uint32(len(d.ends)) <= number/2 {
+		d.ends = append(d.ends, instantEnd{})
+	}
+	return &d.ends[number/2]
 }
 
 // instantCQ holds what was not polled.
@@ -96,7 +109,7 @@ func (d *instant) PostSend(wrs []qp.SendWR) (int, error) {
 			d.react(d.at(&wr.SGEs[0]))
 		case qp.WriteWithImm:
 			d.consumed++
-			d.take()
+			d.take(1) // large messages are the first socket's
 		}
 	}
 	if d.granted-d.consumed < DefaultRecvDepth/2 {
@@ -110,7 +123,7 @@ func (d *instant) react(b []byte) {
 	var h wire.Header
 	switch wire.Type(b[0]) {
 	case wire.Data:
-		d.take()
+		d.take(wire.SocketOf(b))
 	case wire.RTS:
 		_ = h.Parse(b[:wire.HeaderLen], len(b)-wire.HeaderLen)
 		var body [16]byte
@@ -126,9 +139,10 @@ func (d *instant) react(b []byte) {
 }
 
 // take takes a message of the node, and tells of it at every half backlog.
-func (d *instant) take() {
-	if d.took++; d.took%(DefaultBacklog/2) == 0 {
-		d.arrive(wire.Header{Type: wire.SocketCredit, Socket: 1, Sequence: d.took}, nil)
+func (d *instant) take(number uint32) {
+	e := d.end(number)
+	if e.took++; e.took%(DefaultBacklog/2) == 0 {
+		d.arrive(wire.Header{Type: wire.SocketCredit, Socket: number, Sequence: e.took}, nil)
 	}
 }
 
@@ -154,10 +168,15 @@ func (d *instant) complete(c cq.Completion) {
 	d.done.list = append(d.done.list, c)
 }
 
-// announce has the peer send a message of n bytes, whose payload stays where it is.
-func (d *instant) announce(n int) {
-	h := wire.Header{Type: wire.Data, Socket: 1, Sequence: d.sequence}
-	d.sequence++
+// announce has the peer send a message of n bytes on the first socket. The payload stays
+// where it is.
+func (d *instant) announce(n int) { d.announceOn(1, n) }
+
+// announceOn is announce on any socket.
+func (d *instant) announceOn(number uint32, n int) {
+	e := d.end(number)
+	h := wire.Header{Type: wire.Data, Socket: number, Sequence: e.sequence}
+	e.sequence++
 	if n <= DefaultEagerBytes {
 		d.arrive(h, nil)
 		d.done.list[len(d.done.list)-1].ByteLen += uint32(n)
@@ -202,14 +221,7 @@ func newInstant(t testing.TB) *instant {
 	d.granted = DefaultRecvDepth
 	d.w.add(c)
 	c.e.Start(0)
-	d.sock = newSocket(c, "cost")
-	if d.sock.core, err = c.e.Open(1, "cost", d.sock); err != nil {
-		t.Fatal(err)
-	}
-	d.turn()
-	if !isClosed(d.sock.opened) {
-		t.Fatal("the socket did not open")
-	}
+	d.sock = d.open(t)
 	t.Cleanup(func() {
 		if err := d.sock.Err(); err != nil {
 			t.Error(err)
@@ -226,6 +238,23 @@ func newInstant(t testing.TB) *instant {
 		}
 	})
 	return d
+}
+
+// open opens a socket.
+func (d *instant) open(t testing.TB) *Socket {
+	t.Helper()
+	c := d.w.conns[0]
+	s := newSocket(c, "cost")
+	var err error
+	if s.core, err = c.e.Open(1, "cost", s); err != nil {
+		t.Fatal(err)
+	}
+	d.w.touch(c)
+	d.turn()
+	if !isClosed(s.opened) {
+		t.Fatal("the socket did not open")
+	}
+	return s
 }
 
 func isClosed(c chan struct{}) bool {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"unsafe"
 )
 
 // TestReadyQueue: many producers and consumers of a full queue; what is put in comes
@@ -61,5 +62,12 @@ func TestReadyQueue(t *testing.T) {
 		if counts[i].Load() == 0 {
 			t.Errorf("socket %d never had a turn", i)
 		}
+	}
+}
+
+// TestSocketIsCompact: what each small message touches of a socket is in one line.
+func TestSocketIsCompact(t *testing.T) {
+	if n := unsafe.Sizeof(Socket{}); n != 64 {
+		t.Errorf("a socket has %d bytes, want 64", n)
 	}
 }

@@ -43,7 +43,7 @@ func (s *Socket) pop() ([]byte, bool) {
 	if !ok {
 		return nil, false
 	}
-	if s.waiters.Load() > 0 && !s.box.empty() {
+	if s.mux.Load() == nil && s.waiters.Load() > 0 && !s.box.empty() {
 		s.ring()
 	}
 	s.core.Release(m.reserved)

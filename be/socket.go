@@ -14,18 +14,23 @@ import (
 // the order of sending (see SocketOptions for one without that order). Its methods may
 // be called from any goroutine.
 type Socket struct {
-	// The first 64 bytes are all that a small message touches.
+	// These 64 bytes are all that a small message touches, and lie close to those of
+	// other sockets: with many of them, caches and page tables hold no more.
 	conn    *conn
 	core    *core.Socket        // set once, before opened is closed
 	mux     atomic.Pointer[Mux] // that takes the messages, or nil
 	box     inbox
 	ended   atomic.Bool
-	turn    atomic.Bool // it waits for the mux's goroutines, or one serves it
-	waiters atomic.Int32
+	turn    atomic.Bool   // it waits for the mux's goroutines, or one serves it
 	popped  atomic.Uint32 // messages taken by Recv that the worker was not told of
 	direct  bool          // the worker's: fn takes the messages
 	touched bool          // the worker's: see lookAhead
+	*socketRest
+}
 
+// socketRest is what few messages need of a socket.
+type socketRest struct {
+	waiters atomic.Int32
 	fn      func([]byte, error) // the worker's
 	tags    atomic.Uint64
 	notify  chan struct{} // one token: there may be a message
@@ -36,7 +41,7 @@ type Socket struct {
 }
 
 func newSocket(c *conn, service string) *Socket {
-	s := &Socket{conn: c, service: service, opened: make(chan struct{}), closed: make(chan struct{}), notify: make(chan struct{}, 1)}
+	s := &Socket{conn: c, socketRest: &socketRest{service: service, opened: make(chan struct{}), closed: make(chan struct{}), notify: make(chan struct{}, 1)}}
 	c.n.track(s)
 	return s
 }

@@ -19,18 +19,18 @@ const (
 
 // Socket is one logical connection on an engine.
 //
-// Its first two lines of 64 bytes are all that small messages touch: one that is sent
-// both, one that arrives only the second. With ten thousand sockets each line is a
-// miss of the cache.
+// These two lines of 64 bytes are all that small messages touch: one that is sent both,
+// one that arrives only the second. They lie close to those of other sockets: with ten
+// thousand, each line is a miss of the cache.
 type Socket struct {
-	touched   bool    // see TouchSend
 	share     uint64  // what it was served: see scheduler
 	queue     outList // nothing sent yet
-	id        uint32
-	sent      uint32 // messages ever started
-	peerTaken uint32 // of those, how many the peer's application took
-	sending   int32  // messages whose callers were not told yet
-	start     link
+	start     link    // in line with a message to begin
+	sent      uint32  // messages ever started
+	peerTaken uint32  // of those, how many the peer's application took
+	sending   int32   // messages whose callers were not told yet
+	touched   bool    // see TouchSend
+	*socketRest
 
 	at           [kinds]uint8 // where it waits with work of each kind
 	state        sockState
@@ -44,19 +44,21 @@ type Socket struct {
 	weight       int32 // shares
 	// User is the handler's own.
 	User      any
+	id        uint32
 	received  uint32    // messages ever announced by the peer
 	taken     uint32    // of those, how many our application took
 	takenTold uint32    // the newest count that the peer was sent
 	reading   int32     // messages in state recvReading
 	inHead    *incoming // not delivered yet
-	inTail    *incoming
+}
 
-	fragments [2]link // for writes and reads
-	writing   outList // CTS received
-	requested outList // RTS sent
-
-	// What few messages need.
+// socketRest is what few messages need of a socket.
+type socketRest struct {
 	e           *Engine
+	inTail      *incoming
+	fragments   [2]link // in line with fragments to write, and to read
+	writing     outList // CTS received
+	requested   outList // RTS sent
 	offered     outList // ended here, and the peer may still read them
 	lingerUntil time.Duration
 	err         error // what Closed was told
@@ -143,7 +145,7 @@ func (e *Engine) newID() (uint32, bool) {
 }
 
 func (e *Engine) addSocket(id uint32) *Socket {
-	s := &Socket{e: e, id: id, weight: 1}
+	s := &Socket{id: id, weight: 1, socketRest: &socketRest{e: e}}
 	t := &e.table.peer
 	if e.isOwn(id) {
 		t = &e.table.own
