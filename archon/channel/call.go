@@ -63,7 +63,7 @@ func (ch *Channel) Cancel(call *Call, err error) {
 	}
 	s.mu.Lock()
 	o := call.op
-	if o == nil || o.call != call {
+	if o == nil || o.call != call || o.over {
 		s.mu.Unlock()
 		return
 	}

@@ -40,6 +40,7 @@ type Op struct {
 
 	moves    uint8 // after lost connections
 	backoffs uint8
+	unsent   uint8 // attempts that this side could not send
 	ended    bool
 	hedged   bool
 	waiting  bool // for a replica

@@ -45,7 +45,9 @@ func (o *Op) again(s *Shared, now time.Duration, out Outcome, leaving bool) Do {
 	case out == Unsent: // costs nobody anything but time
 		o.nth--
 		o.token = true
-		o.retryAt = o.bounded(now + unsentPause + time.Duration(s.Rng.Float64()*float64(unsentPause)))
+		pause := doubled(unsentPause, unsentMax, int(o.unsent))
+		o.unsent = min(o.unsent+1, 100)
+		o.retryAt = o.bounded(now + pause/2 + time.Duration(s.Rng.Float64()*float64(pause/2)))
 		return Do{}
 	case out != Refused && !o.Repeatable:
 		return o.end(NotRepeatable)
@@ -68,8 +70,12 @@ func (o *Op) pause(s *Shared, now time.Duration) Do {
 	return Do{}
 }
 
-// unsentPause is how long a call waits at least when this side's queue is full.
-const unsentPause = 250 * time.Microsecond
+// A call that this side could not send, since a queue is full or the connection has
+// just ended, waits from unsentPause, doubling, to unsentMax.
+const (
+	unsentPause = 250 * time.Microsecond
+	unsentMax   = 4 * time.Millisecond
+)
 
 // Step does what the clock has come to.
 func (o *Op) Step(s *Shared, now time.Duration) Do {
