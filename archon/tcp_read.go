@@ -12,8 +12,8 @@ import (
 const (
 	readBuffer = 64 << 10 // what one read may gather of small messages
 	// largeFrame is the length from which a message, when it has not arrived whole,
-	// is read straight into its own buffer.
-	largeFrame = 4 << 10
+	// is read straight into its own buffer: that saves a copy and takes a read of its own.
+	largeFrame = 16 << 10
 	// smallRead is what is read behind a large message: more large ones follow
 	// probably, and what is read of them here must be copied.
 	smallRead = 4 << 10

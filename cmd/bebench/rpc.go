@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -129,6 +130,9 @@ func (f *rpcFlags) run(e *env, c *cobra.Command, hosts []string) error {
 		return err
 	}
 	dev, err := new(chosen), error(nil)
+	if f.transport == "tcp" && strings.HasPrefix(f.device.name, simPrefix) && len(hosts) == 0 {
+		f.peer.local = true // where both ends would be, if the simulator had a part in it
+	}
 	if f.transport != "tcp" {
 		if dev, err = choose(f.device.name); err != nil {
 			return err

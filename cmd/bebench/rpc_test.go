@@ -26,6 +26,7 @@ func TestRPC(t *testing.T) {
 		}
 	}
 	bebench(ctx, "rpc", "-d", "sim:", "-n", "100", "-s", "64", "--outstanding", "3", "--on-workers", "--transport", "be").want(t, exit.Done, "echo", " be ")
+	bebench(ctx, "rpc", "-d", "sim:", "-n", "100", "-s", "64", "--outstanding", "3", "--rounds", "1", "--transport", "tcp").want(t, exit.Done, "echo", " tcp ")
 	bebench(ctx, "rpc", "-d", "sim:", "--stream", "-n", "500", "-s", "64,64K", "--outstanding", "2", "--rounds", "1", "--window", "100K").want(t, exit.Done, "stream", " tcp ")
 	bebench(ctx, "rpc", "-d", "sim:", "-n", "10", "-s", "64", "--rounds", "1", "--max-p99", "0.001").want(t, exit.Threshold, "--max-p99")
 	for _, args := range [][]string{
