@@ -2,6 +2,7 @@ package channel_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
@@ -80,20 +81,38 @@ func TestAllocationsAreCounted(t *testing.T) {
 	})
 }
 
+// BenchmarkCall measures what a channel adds to the calls of a client.
 func BenchmarkCall(b *testing.B) {
-	eachPath(b, func(path core.Path, ch *channel.Channel) {
-		b.Run(path.String(), func(b *testing.B) {
-			b.ReportAllocs()
-			ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
-			defer cancel()
-			inv := archon.Invocation{Method: echo, Request: archon.Bytes(make([]byte, 64))}
-			for b.Loop() {
-				resp, err := ch.Do(ctx, &inv)
-				if err != nil {
-					b.Fatal(err)
+	fabric := sim.NewFabric(sim.Config{})
+	_, openServer := openSim(b, fabric, "sim:server")
+	_, openClient := openSim(b, fabric, "sim:client")
+	server, client := newDevice(b, openServer), newDevice(b, openClient)
+	v := startServer(b, "a", nil)
+	e := channel.Endpoint{Name: "a", TCP: v.tcp, RDMA: v.listen(server, "127.0.0.1:0")}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	for _, path := range []core.Path{core.TCP, core.RDMA} {
+		cfg, addr, tr := channel.Config{Resolver: channel.Static(e)}, e.TCP, archon.Transport(archon.TCP{})
+		if path == core.RDMA {
+			cfg.RDMA, addr, tr = client, e.RDMA, client
+		}
+		c, err := archon.Dial(ctx, tr, addr, "test", archon.ClientConfig{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { c.Close(); <-c.Done() })
+		for name, to := range map[string]archon.Invoker{"client": c, "channel": newChannel(b, cfg)} {
+			b.Run(fmt.Sprintf("path=%v/by=%s", path, name), func(b *testing.B) {
+				b.ReportAllocs()
+				inv := archon.Invocation{Method: echo, Request: archon.Bytes(make([]byte, 64))}
+				for b.Loop() {
+					resp, err := to.Do(ctx, &inv)
+					if err != nil {
+						b.Fatal(err)
+					}
+					resp.Release()
 				}
-				resp.Release()
-			}
-		})
-	})
+			})
+		}
+	}
 }

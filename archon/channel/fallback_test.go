@@ -3,6 +3,7 @@ package channel_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -246,5 +247,36 @@ func TestRDMADiesInMidLife(t *testing.T) {
 				t.Errorf("%+v", st.CallStats)
 			}
 		})
+	}
+}
+
+// TestRDMAServerRestarts (case C19): a server ends without a word and another takes its
+// addresses, at once and later. Calls go on as soon as it is there, over RDMA in the
+// end, and it is known to be another.
+func TestRDMAServerRestarts(t *testing.T) {
+	p := newRDMAPair(t, none)
+	ch := p.channel(t, channel.Config{})
+	l := startLoad(t, ch, 4)
+	l.more(t, 50)
+	for round, down := range []time.Duration{0, 100 * time.Millisecond, time.Second} {
+		p.fabric.Partition(p.server, p.client, true) // no goodbye comes through
+		p.v.stop()
+		time.Sleep(down)
+		p.v.start()
+		var open func() (verbs.Context, error)
+		p.server, open = openSim(t, p.fabric, fmt.Sprint("sim:server", round))
+		dev := newDevice(t, open)
+		p.v.listen(dev, p.endpoint.RDMA)
+		t.Cleanup(p.v.stop) // before the device is closed
+		l.more(t, 50)
+		eventually(t, "on RDMA", func() bool { return stats(ch, "a").Path == core.RDMA })
+		l.more(t, 50)
+		if n := stats(ch, "a").Restarts; n != uint64(round+1) {
+			t.Errorf("%d restarts seen, want %d", n, round+1)
+		}
+	}
+	l.end()
+	if st := ch.Stats(); st.Failed != 0 {
+		t.Errorf("%+v", st.CallStats)
 	}
 }

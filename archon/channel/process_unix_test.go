@@ -59,13 +59,19 @@ func testProcesses(t *testing.T, device string) {
 		servers, list = append(servers, p), append(list, p.endpoint)
 	}
 	ch := newChannel(t, channel.Config{Resolver: channel.Static(list...), RDMA: rdma})
+	recovery, err := quick().WithDefaults()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound := recovery.DetectionBound()
 	l := startLoad(t, ch, 6)
 	for i, f := range processFaults {
 		p := servers[i%3]
 		name := p.endpoint.Name
 		eventually(t, name+" is reached", func() bool { return stats(ch, name).Path == best })
-		l.more(t, 100)
-		before := stats(ch, name)
+		l.take()
+		l.more(t, 300)
+		before, steady := stats(ch, name), l.take()
 		f.strike(p)
 		if f.desc != "restarted at once" {
 			eventually(t, f.desc+": it is noticed", func() bool { return stats(ch, name).Path == core.NoPath })
@@ -77,6 +83,7 @@ func testProcesses(t *testing.T, device string) {
 			return now.Path == best && (now.Restarts > before.Restarts || f.desc == "stopped and continued")
 		})
 		l.more(t, 100)
+		t.Logf("%s: p99 %v before, %v during the fault; the detection bound is %v", f.desc, steady, l.take(), bound)
 	}
 	l.end()
 	if st := ch.Stats(); st.Failed != 0 {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -159,6 +160,22 @@ type load struct {
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
 	calls atomic.Int64
+
+	mu    sync.Mutex
+	times []time.Duration // since the last take
+}
+
+// take gives the p99 of the calls since the last take.
+func (l *load) take() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.times) == 0 {
+		return 0
+	}
+	slices.Sort(l.times)
+	p99 := l.times[len(l.times)*99/100]
+	l.times = l.times[:0]
+	return p99
 }
 
 func startLoad(t testing.TB, ch *channel.Channel, workers int) *load {
@@ -168,12 +185,15 @@ func startLoad(t testing.TB, ch *channel.Channel, workers int) *load {
 		l.wg.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				call, done := context.WithTimeout(context.Background(), long)
-				want := fmt.Sprint(w, ".", i)
+				want, began := fmt.Sprint(w, ".", i), time.Now()
 				if got, err := ask(call, ch, echo, want); err != nil || got != want {
 					t.Errorf("call %s: %q, %v", want, got, err)
 					cancel()
 				}
 				done()
+				l.mu.Lock()
+				l.times = append(l.times, time.Since(began))
+				l.mu.Unlock()
 				l.calls.Add(1)
 				time.Sleep(time.Millisecond)
 			}
