@@ -196,7 +196,9 @@ func (c *scheduler) add(k kind, s *Socket) {
 	}
 	c.endSolo()
 	s.share = max(s.share, c.round<<c.shift)
-	c.settle(&c.wheels[k])
+	if w := &c.wheels[k]; w.pos+w.skew != c.round {
+		c.settle(w)
+	}
 	c.place(k, s)
 }
 
@@ -277,6 +279,13 @@ func (c *scheduler) choose(may uint8) (k kind, s *Socket) {
 	if may&startable != 0 && c.asks.n > 0 && !c.asked {
 		c.asked = true
 		return starts, c.asks.head
+	}
+	if k, w := c.last, &c.wheels[c.last]; may&c.filled == 1<<k && c.solo == nil && w.pos+w.skew == c.round {
+		// Mostly, those of one kind are in the present round.
+		if s := w.slots[w.pos%wheelSlots].head; s != nil && s.share>>c.shift <= c.round {
+			c.asked = false
+			return k, s
+		}
 	}
 	for {
 		filled := may & c.filled
