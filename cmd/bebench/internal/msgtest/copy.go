@@ -13,8 +13,10 @@ const OverCopy = "copy"
 
 // Copy measures what no transport inside one machine can beat by much: one goroutine
 // copies messages of size bytes from as many buffers as a test has posted at a time to
-// as many others, by turns, with the copy of Go. It ends after d, or at stop.
+// as many others, by turns, with the copy of Go. More than manyBytes of each, which no
+// cache holds, are not used. It ends after d, or at stop.
 func Copy(size, buffers int, d time.Duration, stop <-chan struct{}) (s *report.Sample, err error) {
+	buffers = min(buffers, max(2, manyBytes/size))
 	s = &report.Sample{Name: OverCopy, SizeBytes: size}
 	var memory [2][]byte // one after the other, as a pool has them
 	for i := range memory {
