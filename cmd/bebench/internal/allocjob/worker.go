@@ -1,7 +1,6 @@
 package allocjob
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/byteexpress/byteexpress/bemalloc"
@@ -206,7 +205,7 @@ func (w *worker) freeBatch() *batch {
 		}
 		w.drain()
 		if tries <= 8 {
-			runtime.Gosched()
+			yield()
 			continue
 		}
 		w.stalls++
