@@ -43,8 +43,16 @@ func (h *Heap) Alloc(n int) ([]byte, error) {
 			return h.p.mem.object(obj, n), nil
 		}
 	} else if uint(n) <= cachedRun*unitSize {
-		if u, ok := h.c.runs.pop(units(n)); ok {
-			return h.p.mem.view(h.p.place(u, n), n), nil
+		k := units(n)
+		c := &h.c.runs // pop, written out
+		s, u, run := c.again(k)
+		if s.free&run != run || s.block != u/unitsPerBlock {
+			s, u, run = c.search(k)
+		}
+		if s != nil {
+			s.free ^= run
+			store(&c.held, c.held-k)
+			return h.p.mem.run(h.p.place(u, k, n), n), nil
 		}
 	}
 	return h.alloc(n, 1)
@@ -71,13 +79,18 @@ func (h *Heap) alloc(n, align int) ([]byte, error) {
 func (h *Heap) Free(b []byte) error {
 	off := h.p.mem.offset(b)
 	w := h.p.table.at(off)
-	if class, ok := w.small(off); ok {
-		if h.c.push(class, uint32(off>>objShift)) {
-			runtime.KeepAlive(h) // else the collector could drop its cache meanwhile
-			return nil
+	if w.kind() == kindHead {
+		if k, ok := w.run(off); ok {
+			u := uint32(off >> unitShift)
+			if s := h.c.runs.roomFor(u, k); s != nil { // push, written out
+				h.p.table.setWord(u, kindFreed)
+				h.c.runs.put(s, u, k)
+				runtime.KeepAlive(h)
+				return nil
+			}
 		}
-	} else if k, ok := w.run(off); ok && h.c.runs.push(&h.p.table, uint32(off>>unitShift), k) {
-		runtime.KeepAlive(h)
+	} else if class, ok := w.small(off); ok && h.c.push(class, uint32(off>>objShift)) {
+		runtime.KeepAlive(h) // else the collector could drop its cache meanwhile
 		return nil
 	}
 	err := h.p.free(h, b)

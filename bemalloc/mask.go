@@ -55,15 +55,21 @@ func runStarts(x uint64, k uint32) uint64 {
 // shortRun gives the lowest position of a run of k ones, k from 1 to 16, or 64, and one
 // that is no longer if there is such. It has no loop: run lengths come in no order that a processor could foresee.
 func shortRun(x uint64, k uint32) uint32 {
+	all, exact := shortRuns(x, k)
+	if exact != 0 {
+		all = exact
+	}
+	return uint32(bits.TrailingZeros64(all))
+}
+
+// shortRuns gives where a run of at least k ones starts, and where one of just that many.
+func shortRuns(x uint64, k uint32) (all, exact uint64) {
 	s := &shortSteps[k%uint32(len(shortSteps))]
 	y := x & (x >> (s[0] & 63))
 	y &= y >> (s[1] & 63)
 	y &= y >> (s[2] & 63)
 	y &= y >> (s[3] & 63)
-	if exact := y &^ (x << 1) &^ (x >> k); exact != 0 {
-		y = exact
-	}
-	return uint32(bits.TrailingZeros64(y))
+	return y, y &^ (x << 1) &^ (x >> (k & 63))
 }
 
 // shortSteps are the shifts of runStarts by run length, those left over 0.
@@ -74,6 +80,14 @@ var shortSteps = func() (t [32][4]uint8) {
 			t[k][i] = uint8(step)
 			n += step
 		}
+	}
+	return t
+}()
+
+// lowOnes has n ones.
+var lowOnes = func() (t [32]uint64) {
+	for n := range t {
+		t[n] = 1<<n - 1
 	}
 	return t
 }()

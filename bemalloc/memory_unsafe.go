@@ -56,6 +56,11 @@ func (m *memory) object(obj uint32, n int) []byte {
 	return (*[maxSmall]byte)(unsafe.Add(m.base, uint64(obj)<<objShift))[:n:n]
 }
 
+// run is view for n at most the longest run that a cache serves.
+func (m *memory) run(off uint64, n int) []byte {
+	return (*[cachedRun * unitSize]byte)(unsafe.Add(m.base, off))[:n:n]
+}
+
 // blocks gives n blocks from block first on.
 func (m *memory) blocks(first, n uint32) []byte {
 	return m.view(uint64(first)<<blockShift, int(n)<<blockShift)

@@ -92,18 +92,19 @@ func (p *Pool) Alloc(n int) ([]byte, error) {
 			return p.mem.object(obj, n), nil
 		}
 	} else if uint(n) <= cachedRun*unitSize {
+		k := uint32(n+unitSize-1) >> unitShift
 		var u uint32
 		var ok bool
 		if havePin && p.local.perP {
-			u, ok = p.local.of(procPin()).runs.pop(units(n))
+			u, ok = p.local.of(procPin()).runs.pop(k)
 			procUnpin()
 		} else {
 			s := p.local.shard()
-			u, ok = s.c.runs.pop(units(n))
+			u, ok = s.c.runs.pop(k)
 			s.mu.Unlock()
 		}
 		if ok {
-			return p.mem.view(p.place(u, n), n), nil
+			return p.mem.view(p.place(u, k, n), n), nil
 		}
 	}
 	return p.alloc(nil, n, 1)
@@ -276,7 +277,7 @@ func (p *Pool) allocate(h *Heap, n, align int) (uint64, error) {
 		if err != nil {
 			return 0, err
 		}
-		return p.place(u, n), nil
+		return p.place(u, units(n), n), nil
 	}
 	return p.allocLarge(n, align, kindHead)
 }

@@ -2,7 +2,6 @@ package bemalloc
 
 import (
 	"math/bits"
-	"runtime"
 	"sync/atomic"
 )
 
@@ -10,19 +9,19 @@ const (
 	cachedRun = 16 // longest run that a cache serves, in units: 1 MiB
 	runSlots  = 64 // blocks of which a cache holds units
 
-	// A cache holds its share of the free units, but at least 512 KiB and at most
-	// 16 MiB. A lone one has half of what is free; several have a sixth together,
-	// which keeps the memory near what their buffers take.
-	shareMin     = 8
-	shareMax     = 256
-	shareAlone   = 2
-	shareSeveral = 6
+	// A cache may have its share of the free units, and has at least 512 KiB and at most
+	// 16 MiB. A lone one may have shareAlone of shareParts parts of what is free. Several
+	// have less together, the more they are: units in different caches do not join.
+	shareMin   = 8
+	shareMax   = 256
+	shareAlone = 21
+	shareParts = 28
 
-	// Before the pool grows, which takes far longer, a caller asks the other caches
-	// for what they hold if that is at least askUnits, and looks for what came of it
-	// askTimes.
-	askUnits = 16
-	askTimes = 8
+	// A cache that may have as many units as this gets all that a block has.
+	wholeBlock = 48
+
+	recentRuns = 8  // runs of each length that a cache remembers
+	lengths    = 32 // more than cachedRun, a power of two
 
 	// Buffers of runs that start within lineUnits of a block start at the same line.
 	// A page is then written at few different lines, and lineStep, odd, spreads these
@@ -37,15 +36,31 @@ const (
 // and stores and nothing else.
 //
 // It is there to spare the run allocator's lock. A locked instruction waits for
-// all earlier stores, which after a large buffer was written are many and slow.
+// all earlier stores, which after a large buffer was written are many and slow. They
+// are also why pop and push store little: the processor keeps only so many stores that wait.
 type runCache struct {
-	held    uint32               // free units in all slots; others read it for Stats
-	limit   uint32               // most units; 0 while a flush is wanted: others set it
-	longest [runSlots / 8]uint64 // a byte a slot: its longest run is no longer than that
-	free    [runSlots]uint64     // bit u: unit u of the slot's block is free and ours
-	block   [runSlots]uint32
-
+	held  uint32 // free units in all slots; others read it for Stats
+	limit uint32 // most units; 0 while a flush is wanted: others set it
 	known uint32 // held, as the run allocator knows it; guarded by its lock
+	used  uint64 // bit i: slot i may have units
+	slot  [runSlots]runSlot
+
+	// The runs freed last, by length. Their units may have been used for other runs
+	// since, which slot tells; those that were not are taken first, without a search.
+	recent [lengths]recent
+}
+
+// recent is the runs of one length that were freed last.
+type recent struct {
+	run [recentRuns]uint32
+	top uint32 // where the next one goes
+	_   [28]byte
+}
+
+// runSlot is the units that a cache holds of a block.
+type runSlot struct {
+	free  uint64 // bit u: unit u is free and ours
+	block uint32
 }
 
 // blockUnits are units of one block.
@@ -57,93 +72,124 @@ type blockUnits struct {
 // unitList has room for the units of every slot of a cache, and for a run on top.
 type unitList [runSlots + 1]blockUnits
 
-// bytes8 has v in each byte.
-func bytes8(v uint64) uint64 { return v * 0x0101010101010101 }
-
-// pop cuts a run of k units, k from 1 to cachedRun, from the lowest slot that has one.
+// pop cuts a run of k units, k from 1 to cachedRun: the one of that length that was freed
+// last, or else the lowest of that length, or else of a longer one.
 func (c *runCache) pop(k uint32) (u uint32, ok bool) {
 	if c.held < k {
 		return 0, false
 	}
-	for w := range c.longest {
-		// The top bit of a byte survives the subtraction if the byte is at least k.
-		fits := (c.longest[w] | bytes8(0x80) - bytes8(uint64(k))) & bytes8(0x80)
-		for ; fits != 0; fits &= fits - 1 {
-			bit := uint32(bits.TrailingZeros64(fits)) &^ 7
-			i := (uint32(w)*8 + bit/8) % runSlots
-			at := shortRun(c.free[i], k)
-			if at < unitsPerBlock {
-				c.free[i] &^= runMask(at, k)
-				store(&c.held, c.held-k)
-				return c.block[i]*unitsPerBlock + at, true
-			}
-			c.longest[w] = c.longest[w]&^(0xff<<bit) | uint64(k-1)<<bit
+	s, u, run := c.again(k)
+	if s.free&run != run || s.block != u/unitsPerBlock {
+		if s, u, run = c.search(k); s == nil {
+			return 0, false
 		}
 	}
-	return 0, false
+	s.free ^= run
+	store(&c.held, c.held-k)
+	return u, true
+}
+
+// again gives the run of k units that was freed last, and its slot. It may be free no more.
+func (c *runCache) again(k uint32) (s *runSlot, u uint32, run uint64) {
+	r := &c.recent[k%lengths]
+	r.top--
+	u = r.run[r.top%recentRuns]
+	return &c.slot[u/unitsPerBlock%runSlots], u, lowOnes[k%lengths] << (u % unitsPerBlock)
+}
+
+// search finds a run of k units.
+func (c *runCache) search(k uint32) (s *runSlot, u uint32, run uint64) {
+	var at uint64
+	for used := c.used; used != 0; used &= used - 1 {
+		i := bits.TrailingZeros64(used) % runSlots
+		t := &c.slot[i]
+		if t.free == 0 {
+			c.used &^= 1 << i
+			continue
+		}
+		all, exact := shortRuns(t.free, k)
+		if exact != 0 {
+			s, at = t, exact
+			break
+		}
+		if at == 0 && all != 0 {
+			s, at = t, all
+		}
+	}
+	if s == nil {
+		return nil, 0, 0
+	}
+	first := uint32(bits.TrailingZeros64(at))
+	return s, s.block*unitsPerBlock + first, runMask(first, k)
 }
 
 // push puts the run at unit u, of k units, and marks it as freed. It reports false, and
 // does nothing, if the cache is full or the slot holds units of another block.
 func (c *runCache) push(t *table, u, k uint32) bool {
-	block, at := u/unitsPerBlock, u%unitsPerBlock
-	i := block % runSlots
-	free, held := c.free[i], c.held+k
-	if held > load(&c.limit) || free != 0 && c.block[i] != block {
+	s := c.roomFor(u, k)
+	if s == nil {
 		return false
 	}
 	t.setWord(u, kindFreed)
-	free |= runMask(at, k)
-	c.free[i] = free
-	c.block[i] = block
-	store(&c.held, held)
-	w, bit := i/8, i%8*8
-	run := uint64(bits.LeadingZeros64(^(free << (unitsPerBlock - at))) + bits.TrailingZeros64(^(free >> at)))
-	if run > c.longest[w]>>bit&0xff {
-		c.longest[w] = c.longest[w]&^(0xff<<bit) | run<<bit
-	}
+	c.put(s, u, k)
 	return true
+}
+
+// roomFor gives the slot for the run of k units at u, if the cache takes it.
+func (c *runCache) roomFor(u, k uint32) *runSlot {
+	s := &c.slot[u/unitsPerBlock%runSlots]
+	if s.free != 0 && s.block != u/unitsPerBlock || c.held+k > load(&c.limit) {
+		return nil
+	}
+	return s
+}
+
+// put puts the run of k units at u in slot s.
+func (c *runCache) put(s *runSlot, u, k uint32) {
+	if s.free == 0 {
+		s.block = u / unitsPerBlock
+		c.used |= 1 << (s.block % runSlots)
+	}
+	s.free |= lowOnes[k%lengths] << (u % unitsPerBlock)
+	store(&c.held, c.held+k)
+	r := &c.recent[k%lengths]
+	r.run[r.top%recentRuns] = u
+	r.top++
 }
 
 // stock puts units that the run allocator gave. It reports false if the slot is
 // taken.
 func (c *runCache) stock(b blockUnits) bool {
-	i := b.block % runSlots
-	if load(&c.limit) == 0 || c.free[i] != 0 && c.block[i] != b.block {
+	s := &c.slot[b.block%runSlots]
+	if load(&c.limit) == 0 || s.free != 0 && s.block != b.block {
 		return false
 	}
-	c.free[i] |= b.units
-	c.block[i] = b.block
+	s.free |= b.units
+	s.block = b.block
+	c.used |= 1 << (b.block % runSlots)
 	store(&c.held, c.held+uint32(bits.OnesCount64(b.units)))
-	w, bit := i/8, i%8*8
-	c.longest[w] = c.longest[w]&^(0xff<<bit) | uint64(longestRun(c.free[i]))<<bit
 	return true
-}
-
-// room gives how many more units the cache likes to have.
-func (c *runCache) room() uint32 {
-	half := load(&c.limit) / 2
-	return half - min(c.held, half)
 }
 
 // evict moves the units of the highest slots to buf until at most keep units are
 // left. It returns how many entries buf holds.
 func (c *runCache) evict(buf *unitList, keep uint32) (n int) {
-	for i := runSlots - 1; i >= 0 && c.held > keep; i-- {
-		n += c.evictSlot(uint32(i), buf[n:])
+	for c.held > keep {
+		n += c.evictSlot(63-uint32(bits.LeadingZeros64(c.used)), buf[n:])
 	}
 	return n
 }
 
 // evictSlot moves the units of one slot to buf.
 func (c *runCache) evictSlot(i uint32, buf []blockUnits) int {
-	if c.free[i] == 0 {
+	s := &c.slot[i%runSlots]
+	c.used &^= 1 << (i % runSlots)
+	if s.free == 0 {
 		return 0
 	}
-	buf[0] = blockUnits{c.block[i], c.free[i]}
-	store(&c.held, c.held-uint32(bits.OnesCount64(c.free[i])))
-	c.free[i] = 0
-	c.longest[i/8] &^= 0xff << (i % 8 * 8)
+	buf[0] = blockUnits{s.block, s.free}
+	store(&c.held, c.held-uint32(bits.OnesCount64(s.free)))
+	s.free = 0
 	return 1
 }
 
@@ -151,7 +197,7 @@ func (c *runCache) evictSlot(i uint32, buf []blockUnits) int {
 // among them when the cache takes none.
 func (c *runCache) spill(t *table, u, k uint32, buf *unitList) (n int) {
 	if limit := load(&c.limit); c.held+k > limit {
-		n = c.evict(buf, limit/2)
+		n = c.evict(buf, limit-min(k, limit))
 	} else {
 		n = c.evictSlot(u/unitsPerBlock%runSlots, buf[:])
 	}
@@ -163,20 +209,19 @@ func (c *runCache) spill(t *table, u, k uint32, buf *unitList) (n int) {
 	return n
 }
 
-// place marks the run at unit u, just taken, as the buffer of n bytes and returns
+// place marks the run at unit u, of k units and just taken, as the buffer of n bytes and returns
 // the buffer's offset.
 //
 // Buffers do not all start where their units do: their first lines, and with equal
 // steps all others that a program touches in each page, would share a few sets of
 // the processor's caches, and most would miss. So buffers of different parts of a
 // block start at different lines, if the last unit has room for that.
-func (p *Pool) place(u uint32, n int) uint64 {
-	k := units(n)
+func (p *Pool) place(u, k uint32, n int) uint64 {
 	line := runLine(u)
-	if int(k)<<unitShift-n < int(line)<<objShift {
+	if k<<unitShift-uint32(n) < line<<objShift {
 		line = 0
 	}
-	p.table.setWord(u, headWord(kindHead, k, line))
+	p.table.setWord(u, unitWord(kindHead|line<<headLineShift|k<<headUnitsShift))
 	return uint64(u)<<unitShift + uint64(line)<<objShift
 }
 
@@ -197,38 +242,23 @@ func (p *Pool) pushRun(h *Heap, u, k uint32) {
 }
 
 // refillRuns takes a run of k units from the run allocator, and more units of the
-// same block for the caller's cache. Before the pool grows, that cache gives back what
-// it has, which may join to a run that is long enough, and the others are asked to.
+// same block for the caller's cache.
 func (p *Pool) refillRuns(h *Heap, k uint32) (uint32, error) {
 	c, s := p.ownCache(h)
-	want := c.runs.room()
-	p.local.letGo(s)
-	if u, more, ok := p.takeRuns(c, k, want); ok {
-		if more.units != 0 {
-			c, s = p.ownCache(h)
-			ok = c.runs.stock(more)
-			p.local.letGo(s)
-			if !ok {
-				p.returnRuns(nil, []blockUnits{more})
-			}
-		}
-		return u, nil
+	p.local.letGo(s) // to get the cache was all
+	u, more, ok := p.takeRuns(c, k)
+	if !ok {
+		return p.allocRun(k, 1, kindHead)
 	}
-	var buf unitList
-	c, s = p.ownCache(h)
-	n := c.runs.evict(&buf, 0)
-	p.local.letGo(s)
-	p.returnRuns(c, buf[:n])
-	for try := 0; ; try++ {
-		if u, _, ok := p.takeRuns(c, k, 0); ok {
-			return u, nil
+	if more.units != 0 {
+		c, s = p.ownCache(h)
+		ok = c.runs.stock(more)
+		p.local.letGo(s)
+		if !ok {
+			p.returnRuns(nil, []blockUnits{more})
 		}
-		if try == askTimes || p.askForRuns(c) < askUnits {
-			break
-		}
-		runtime.Gosched()
 	}
-	return p.allocRun(k, 1, kindHead)
+	return u, nil
 }
 
 // share sets how much a cache may hold: its share of all that is free. Called under the
@@ -248,40 +278,18 @@ func (r *runs) share(c *cache, got uint32) {
 	}
 	r.shared += int64(held) - int64(c.runs.known)
 	c.runs.known = held
-	part := int64(shareAlone)
-	if r.sharers > 1 {
-		part = shareSeveral * r.sharers
-	}
-	limit := min(max((r.freeUnits+r.shared)/part, shareMin), shareMax)
+	doublings := int64(bits.Len64(uint64(r.sharers|1))) - 1
+	part := (r.freeUnits + r.shared) * max(shareAlone-3*doublings, 3) / (shareParts * max(r.sharers, 1))
+	limit := min(max(part, shareMin), shareMax)
 	if l := load(&c.runs.limit); l != 0 {
 		atomic.CompareAndSwapUint32(&c.runs.limit, l, uint32(limit))
 	}
 }
 
-// askForRuns asks the other caches to give back what they hold, but for a little. It
-// returns how many units that is.
-func (p *Pool) askForRuns(own *cache) (total uint32) {
-	ask := func(c *cache) {
-		if held := load(&c.runs.held); c != own && held > shareMin {
-			total += held - shareMin
-			if limit := load(&c.runs.limit); limit > shareMin {
-				atomic.CompareAndSwapUint32(&c.runs.limit, limit, shareMin)
-			}
-		}
-	}
-	p.local.each(ask)
-	p.heapsMu.Lock()
-	for c := range p.heaps {
-		ask(c)
-	}
-	p.heapsMu.Unlock()
-	return total
-}
-
-// takeRuns takes a run of k units and up to want more of its block, at most a quarter
-// of all that are free: the highest, so that those beside the units in use join those
-// when they are freed.
-func (p *Pool) takeRuns(c *cache, k, want uint32) (u uint32, more blockUnits, ok bool) {
+// takeRuns takes a run of k units for the cache c, and all else that is free of its block,
+// so that this stays together. A cache whose share is small gets no more than that: the
+// highest units, so that those beside the units in use join those when they are freed.
+func (p *Pool) takeRuns(c *cache, k uint32) (u uint32, more blockUnits, ok bool) {
 	r := &p.runs
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -289,9 +297,14 @@ func (p *Pool) takeRuns(c *cache, k, want uint32) (u uint32, more blockUnits, ok
 		return 0, more, false
 	}
 	p.table.mark(u, k, kindHead)
+	r.large += int64(k) << unitShift
+	r.share(c, 0)
 	bl := p.table.block(u / unitsPerBlock)
-	want = min(want, uint32(r.freeUnits/4))
 	more = blockUnits{u / unitsPerBlock, bl.free}
+	want := load(&c.runs.limit)
+	if want < wholeBlock {
+		want -= min(load(&c.runs.held), want)
+	}
 	for uint32(bits.OnesCount64(more.units)) > want {
 		more.units &= more.units - 1
 	}
@@ -299,7 +312,7 @@ func (p *Pool) takeRuns(c *cache, k, want uint32) (u uint32, more blockUnits, ok
 	bl.free &^= more.units
 	r.fit.set(more.block, longestRun(bl.free))
 	r.freeUnits -= got
-	r.large += (int64(k) + got) << unitShift
+	r.large += got << unitShift
 	r.share(c, uint32(got))
 	return u, more, true
 }

@@ -71,8 +71,8 @@ func TestRunCacheModel(t *testing.T) {
 }
 
 func longestOf(c *runCache) (n uint32) {
-	for _, free := range c.free {
-		n = max(n, longestRun(free))
+	for _, s := range c.slot {
+		n = max(n, longestRun(s.free))
 	}
 	return n
 }
@@ -192,7 +192,7 @@ func TestShares(t *testing.T) {
 				if !ok {
 					t.Fatal("units held, but none to pop")
 				}
-				bufs = append(bufs, p.mem.view(p.place(u, unitSize), unitSize))
+				bufs = append(bufs, p.mem.view(p.place(u, 1, unitSize), unitSize))
 			}
 			if err := h.Close(); err != nil {
 				t.Fatal(err)
@@ -248,18 +248,16 @@ func TestSharersReplaced(t *testing.T) {
 		free(t, p, b)
 	}
 	c, s := p.local.hold()
-	want := max(c.runs.room(), 1)
 	p.local.letGo(s)
 	p.Trim(blockSize)
-	u, more, ok := p.takeRuns(c, 1, want)
-	if !ok || more.units == 0 {
-		t.Fatal("no units to be had")
+	u, more, ok := p.takeRuns(c, 1)
+	if !ok || more.units != 0 {
+		t.Fatalf("a run: %v; and for a cache that is gone %x", ok, more.units)
 	}
 	if p.runs.sharers != 0 || p.runs.shared != 0 {
 		t.Errorf("%d caches share %d units", p.runs.sharers, p.runs.shared)
 	}
-	p.returnRuns(nil, []blockUnits{more})
-	free(t, p, p.mem.view(p.place(u, 1), 1))
+	free(t, p, p.mem.view(p.place(u, 1, 1), 1))
 }
 
 // TestSharersAfterTrim: caches that were replaced do not count among the sharers.
@@ -298,4 +296,37 @@ func TestSharersAfterTrim(t *testing.T) {
 			t.Errorf("%d caches share %d units, and all were emptied", p.runs.sharers, p.runs.shared)
 		}
 	})
+}
+
+// TestRunAgain: a run that was freed is what the next allocation of that length gets, unless
+// its units were used for another meanwhile.
+func TestRunAgain(t *testing.T) {
+	tab := newTable(4<<blockShift, 1)
+	c := newCache()
+	c.runs.limit = shareMax
+	c.runs.stock(blockUnits{1, runMask(0, 20)})
+	for _, u := range []uint32{100, 110, 120} { // in block 1, behind what is free
+		if !c.runs.push(&tab, u, 3) {
+			t.Fatal("not taken")
+		}
+	}
+	for _, want := range []uint32{120, 110} {
+		if u, ok := c.runs.pop(3); !ok || u != want {
+			t.Fatalf("unit %d, want %d, which was freed last", u, want)
+		}
+	}
+	for at := uint32(64); at < 84; at += 2 {
+		if u, ok := c.runs.pop(2); !ok || u != at {
+			t.Fatalf("unit %d, want %d", u, at)
+		}
+	}
+	if u, ok := c.runs.pop(2); !ok || u != 100 { // a part of the run that is remembered
+		t.Fatalf("unit %d, want 100", u)
+	}
+	if u, ok := c.runs.pop(3); ok {
+		t.Fatalf("unit %d: two units of that run are in use", u)
+	}
+	if u, ok := c.runs.pop(1); !ok || u != 102 || c.runs.held != 0 {
+		t.Fatalf("unit %d, %d left", u, c.runs.held)
+	}
 }
