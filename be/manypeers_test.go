@@ -99,3 +99,34 @@ func BenchmarkManyPeers(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkOpenEngine opens an engine for each of 64 workers of a peer, and tells what
+// one takes to open, and of memory: both of its ends in Go's heap, and one of them in
+// registered memory.
+func BenchmarkOpenEngine(b *testing.B) {
+	const engines = 64
+	for _, shared := range []int{0, 4096} {
+		b.Run(fmt.Sprintf("shared=%d", shared), func(b *testing.B) {
+			var took time.Duration
+			var used, registered float64
+			for b.Loop() {
+				p := newPairOn(b, simDefaults, be.Config{SharedReceives: shared}, be.Config{Workers: engines, CQEntries: 512})
+				before, memory := heap(), p.nodes[0].Stats().Memory.InUseBytes
+				start := time.Now()
+				for range engines {
+					p.connect(b, "engine")
+				}
+				took += time.Since(start)
+				used = (heap() - before) / engines
+				registered = float64(p.nodes[0].Stats().Memory.InUseBytes-memory) / engines
+				if st := p.nodes[0].Stats(); st.Engines != engines {
+					b.Fatalf("%d engines", st.Engines)
+				}
+			}
+			b.ReportMetric(float64(took.Nanoseconds())/1e3/float64(b.N)/engines, "us/engine")
+			b.ReportMetric(used, "heap-B/engine")
+			b.ReportMetric(registered, "registered-B/engine")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
