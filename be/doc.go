@@ -7,14 +7,16 @@
 // gone. All sockets to one remote node share
 // one engine: one queue pair with its work-request chain, receive credits and
 // send window. A worker goroutine drives the engines of a node, or,
-// with [Config].Workers, several do: then there is an engine to a peer for each.
+// with [Config].Workers, several do: then there is an engine to a peer for each, and for
+// each of the peer's, and sockets are spread over them.
 //
 // # Buffers
 //
 // A message is a buffer of [Node.Alloc]. Send and Post take it; when they
 // succeed it is the caller's again, and when they fail the node takes it back.
 // PostGather sends scattered parts of such buffers as one message and leaves them
-// the caller's in either case.
+// the caller's in either case. PostContext and its like give a message up when a context
+// ends.
 // Recv gives a buffer that the caller owns and returns with [Node.Free].
 // Nothing is copied: a small message lands in the buffer that Recv gives, and
 // a large one is written there by the peer's device, or with [Socket.SetGet] read
@@ -34,8 +36,13 @@
 //   - A published buffer ([Socket.Publish]) has a key of its own, for writes to it
 //     alone and until the publication ends.
 //
-// A domain has no block before it is used ([Stats].Registered). Connect nodes that
-// trust one another, and keep others out by the network.
+// A domain has no block before it is used ([Stats].Registered).
+//
+// With shared receives (Config.SharedReceives) a peer that sends more than it was
+// granted takes a receive of the others before its engine is ended. It is posted again
+// at once, and a message of theirs that came in between is tried again by the device.
+//
+// Connect nodes that trust one another, and keep others out by the network.
 //
 // # Who takes messages
 //

@@ -5,7 +5,9 @@
 // An [Engine] owns one queue pair to one remote node and everything that shares
 // it: the ring of work requests ([Chain]), the ring of posted receives, the
 // receive credits ([Credits]), the send window ([Window]), the scheduler and the
-// sockets. Its driver calls it from one goroutine at a time:
+// sockets. The receives may also be those of a queue that engines share
+// ([SharedRecv]), and fragments bounded over engines ([Cap]): one goroutine then
+// drives them all. Its driver calls it from one goroutine at a time:
 //
 //   - Prepare after the queue pair reached INIT (posts the receives), Start when
 //     the peer is ready too;

@@ -30,8 +30,8 @@ func (e *Engine) completeShared(now time.Duration, c *cq.Completion) {
 	p.recycle(entry)
 	if e.state == engineUp {
 		e.regrant(now)
-	} else if len(p.free) >= p.chunk {
-		p.post()
+	} else {
+		p.post() // a peer that took more than its own left too few for the others
 	}
 }
 

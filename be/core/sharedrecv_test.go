@@ -252,8 +252,12 @@ func TestHostileLending(t *testing.T) {
 	h.shared.out -= e.share.out
 	e.share.out = 0
 	r := h.srq.rq[0]
+	h.srq.rq = h.srq.rq[1:]
 	e.Complete(1, &cq.Completion{ID: r.ID, ByteLen: wire.HeaderLen, Opcode: cq.Recv})
 	if !errors.Is(e.Err(), ErrProtocol) {
 		t.Errorf("a message beyond what was granted: %v", e.Err())
+	}
+	if len(h.srq.rq) != 16 {
+		t.Errorf("%d receives are posted after it, want 16 at once", len(h.srq.rq))
 	}
 }

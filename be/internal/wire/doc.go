@@ -21,10 +21,18 @@
 //	CLOSE, CLOSED  reason u32                            end of a socket
 //	GOAWAY         last socket u32, reason u32           orderly end of the engine
 //	SOCKET_CREDIT  -                                     sequence: messages that the application took
+//	RECALL         -                                     sequence: credits that the receiver of this may keep unused
+//	RETURN         -                                     sequence: credits that the sender of this gives back
 //
 // Granted, in every header, is how many receives its sender ever posted (mod
-// 2^32); a SEND or WRITE_WITH_IMM uses one up. The last credit is kept for
-// CREDIT.
+// 2^32), or of a shared queue ever granted; a SEND or WRITE_WITH_IMM uses one up.
+// The last credit is kept for CREDIT.
+//
+// Who shares receives among peers may grant each more than the recv_depth of its
+// hello, up to recv_most, and asks for unused credits by RECALL. RETURN gives back
+// what is above the number, besides the credit that it uses itself; if that is
+// none, there is no RETURN. Both are sent only if both hellos have the feature
+// "lend"; without it, nobody grants more than recv_depth at a time.
 //
 // A socket's messages, small or large, are numbered from 0. The sender stays
 // within the receiver's backlog: messages begun less those that SOCKET_CREDIT
