@@ -13,6 +13,8 @@ type receiver struct {
 	incoming messages
 
 	owed     int      // segments not acknowledged
+	quick    int      // acknowledgements to come that do not wait
+	cameAt   des.Time // when data came last
 	ackNow   bool     // do not wait
 	ackBy    des.Time // Never: none is owed
 	marked   bool     // state of the marks (DCTCP)
@@ -32,24 +34,31 @@ func (c *Conn) receive(g *segment, marked bool) {
 		}
 		c.marked = marked
 	}
+	now := c.n.k.Now()
+	if now-c.cameAt > c.rto() { // the peer may begin again with one segment
+		c.quick = quickAcks
+	}
+	c.cameAt = now
 	c.owed++
 	c.ackStale = true
 	from, to := g.seq, g.seq+uint64(g.n)
 	switch {
 	case to <= c.received:
-		c.ackNow = true // again
+		c.quick = quickAcks // it came before
 		c.dups++
 	case from <= c.received:
+		if len(c.beyond) > 0 { // it fills a gap, or a part of one (RFC 5681, 4.2)
+			c.ackNow = true
+		}
 		c.received = to
 		for len(c.beyond) > 0 && c.beyond[0].from <= c.received {
 			c.received = max(c.received, c.beyond[0].to)
 			c.beyond = append(c.beyond[:0], c.beyond[1:]...)
-			c.ackNow = true
 		}
 		c.s.wake(c)
 	default:
 		c.keep(span{from, to})
-		c.ackNow = true
+		c.quick = quickAcks
 	}
 }
 
@@ -74,13 +83,20 @@ func (c *Conn) keep(s span) {
 	c.beyond[i] = s
 }
 
+// quickAcks is how many acknowledgements do not wait after one of a segment that was
+// out of order, or came again, or after a pause of a retransmission timeout. Linux
+// waits after such a pause if the connection is one of requests and replies; not to
+// is in TCP's favour.
+const quickAcks = 16
+
 // acknowledge sends an acknowledgement if one is due, or has one follow in time.
 func (c *Conn) acknowledge(timeout bool) {
 	if !c.ackStale {
 		return
 	}
 	cfg := &c.n.cfg
-	if timeout || c.ackNow || c.owed >= cfg.AckSegments {
+	if timeout || c.ackNow || c.quick > 0 || c.owed >= cfg.AckSegments {
+		c.quick = max(c.quick-1, 0)
 		c.n.stats.Acks++
 		c.segment(c.next, 0)
 		return

@@ -214,8 +214,10 @@ func (c *Conn) acknowledged(g *segment) {
 		c.progressed(now)
 	}
 	c.duplicated(g.dups, early)
-	lost := c.findLost()
-	c.react(int(c.una-before), came, lost, g.echo)
+	c.react(int(c.una-before), came, c.findLost(), g.echo)
+	if c.state == recovery {
+		c.findLost() // of a recovery that has just begun, too
+	}
 	if advanced {
 		for m := c.unacked.head(); m != nil && m.end <= c.una; m = c.unacked.head() {
 			done := m.Message
@@ -246,11 +248,18 @@ func (c *Conn) find(seq uint64) int {
 // (RFC 6675).
 const dupThreshold = 3
 
-// findLost marks what is lost by what arrived after it, and reports whether there
-// was some that was sent once.
+// findLost marks what is lost: what was sent before something that arrived, if enough
+// segments after it have arrived or some are known to be lost already. Of few
+// segments with none to follow, one that arrived is enough (RFC 5827).
 func (c *Conn) findLost() (found bool) {
 	if c.sacked == 0 {
 		return false
+	}
+	enough := dupThreshold
+	if c.state == recovery {
+		enough = 1
+	} else if n := len(c.out) - c.first; c.next == c.written && n <= dupThreshold {
+		enough = n - 1
 	}
 	high := len(c.out) - 1
 	for ; high >= c.first && !c.out[high].sacked; high-- {
@@ -260,7 +269,7 @@ func (c *Conn) findLost() (found bool) {
 		if f.sacked || f.lost {
 			continue
 		}
-		if f.again && f.at >= c.latest || !f.again && high-i < dupThreshold {
+		if f.again && f.at >= c.latest || !f.again && high-i < enough {
 			continue
 		}
 		f.lost = true
