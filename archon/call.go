@@ -182,6 +182,11 @@ func (s *clientSend) sent(err error) {
 	c.sends.Put(s)
 	if err == nil {
 		c.sock.Free(raw)
+		if table == &c.pings {
+			c.pingLeft(id)
+		} else {
+			c.sent.Add(1)
+		}
 		return
 	}
 	if table == nil {

@@ -38,6 +38,8 @@ type Client struct {
 	open     Opener
 
 	received atomic.Uint64 // messages
+	sent     atomic.Uint64 // messages but pings
+	progress progress      // of the socket; nil: it does not count
 
 	mu    sync.Mutex
 	calls callTable
@@ -63,6 +65,7 @@ func NewClient(sock Socket, cfg ClientConfig) *Client {
 		return s
 	}
 	c.waits.New = func() any { return &Call{wake: make(chan struct{}, 1)} }
+	c.progress, _ = sock.(progress)
 	sock.OnMessage(c.onMessage)
 	return c
 }
@@ -110,9 +113,32 @@ func (c *Client) Done() <-chan struct{} { return c.done }
 // end as usual.
 func (c *Client) Draining() <-chan struct{} { return c.draining }
 
-// Received counts the messages that have come from the server: whoever watches the
-// connection need not ask after it while the count moves.
-func (c *Client) Received() uint64 { return c.received.Load() }
+// Received moves on whenever something comes from the server, also part of a message
+// where the transport sees that: whoever watches the connection need not ask after it
+// meanwhile.
+func (c *Client) Received() uint64 {
+	n := c.received.Load()
+	if c.progress != nil {
+		n += c.progress.Arrived()
+	}
+	return n
+}
+
+// Sent moves on whenever something leaves, likewise, pings aside. A ping that has not
+// left yet (Ping.Left) waits behind it.
+func (c *Client) Sent() uint64 {
+	n := c.sent.Load()
+	if c.progress != nil {
+		n += c.progress.Departed()
+	}
+	return n
+}
+
+// progress is a Socket that counts the bytes that have come and gone.
+type progress interface {
+	Arrived() uint64
+	Departed() uint64
+}
 
 // Outstanding is how many calls are under way, streams among them.
 func (c *Client) Outstanding() int {

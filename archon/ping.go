@@ -2,6 +2,7 @@ package archon
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
@@ -24,7 +25,12 @@ type Ping struct {
 
 	call Call
 	done func(*Ping)
+	left atomic.Bool
 }
+
+// Left tells whether the ping is on its way: before, it waits behind what was sent
+// earlier. Any goroutine may ask.
+func (p *Ping) Left() bool { return p.left.Load() }
 
 // GoPing sends a ping; done(p) runs once when it is answered or over, as that of
 // Client.Go. A connection takes 8 pings at once. When GoPing gives an error,
@@ -32,6 +38,7 @@ type Ping struct {
 func (c *Client) GoPing(p *Ping, done func(*Ping)) error {
 	p.call.ping, p.call.Timeout, p.done = p, p.Timeout, done
 	p.Err, p.Incarnation = nil, 0
+	p.left.Store(false)
 	raw, err := c.sock.Alloc(HeaderSize)
 	if err != nil {
 		return &Error{Code: ResourceExhausted, Message: "transport buffer", Cause: err, Retryable: true}
@@ -65,6 +72,15 @@ func (c *Client) Ping(ctx context.Context) (incarnation uint64, err error) {
 		<-over
 	}
 	return p.Incarnation, p.Err
+}
+
+// pingLeft notes that a ping is on its way.
+func (c *Client) pingLeft(id CallID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if call := c.pings.get(id); call != nil {
+		call.ping.left.Store(true)
+	}
 }
 
 // pong ends a ping.

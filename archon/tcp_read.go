@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"io"
 	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/pkg/errors"
@@ -24,7 +25,7 @@ const (
 
 // readLoop delivers the messages that arrive, and at last why no more will.
 func (s *tcpSocket) readLoop(fn func([]byte, error)) {
-	conn := deadlineReader{conn: s.conn, timeout: s.cfg.MessageTimeout}
+	conn := deadlineReader{conn: s.conn, timeout: s.cfg.MessageTimeout, arrived: &s.arrived}
 	r := frameReader{conn: &conn, max: s.cfg.MaxMessage, buf: make([]byte, readBuffer), ask: readBuffer}
 	for {
 		b, err := r.next()
@@ -45,9 +46,14 @@ type deadlineReader struct {
 	conn    net.Conn
 	timeout time.Duration
 	set     bool // the connection has a deadline
+	arrived *atomic.Uint64
 }
 
-func (r *deadlineReader) Read(b []byte) (int, error) { return r.conn.Read(b) }
+func (r *deadlineReader) Read(b []byte) (int, error) {
+	n, err := r.conn.Read(b)
+	r.arrived.Add(uint64(n))
+	return n, err
+}
 
 // begun gives what is read from here on its time, from now; whole, all of it.
 func (r *deadlineReader) begun() {

@@ -3,6 +3,7 @@ package archon
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pkg/errors"
 )
@@ -10,11 +11,12 @@ import (
 // tcpSocket is one TCP connection after its hello. A writer goroutine lives from
 // the start and a reader goroutine from OnMessage on, both until Close or an error.
 type tcpSocket struct {
-	cfg     TCP
-	conn    net.Conn
-	service string
-	peerMax int    // longest message that the peer takes
-	ended   func() // hears of the end once; nil: nobody does
+	cfg               TCP
+	conn              net.Conn
+	service           string
+	peerMax           int           // longest message that the peer takes
+	ended             func()        // hears of the end once; nil: nobody does
+	arrived, departed atomic.Uint64 // bytes
 
 	mu     sync.Mutex
 	err    error // why the socket ended
@@ -43,6 +45,12 @@ func (s *tcpSocket) MaxMessage() int { return s.peerMax }
 func (s *tcpSocket) Service() string { return s.service }
 
 func (s *tcpSocket) OnMessage(fn func(b []byte, err error)) { go s.readLoop(fn) }
+
+// Arrived is how many bytes have come, of messages that are not whole yet too.
+func (s *tcpSocket) Arrived() uint64 { return s.arrived.Load() }
+
+// Departed is how many bytes the system has taken to send, likewise.
+func (s *tcpSocket) Departed() uint64 { return s.departed.Load() }
 
 // Close ends the connection.
 func (s *tcpSocket) Close() error {

@@ -3,6 +3,7 @@ package archon
 import (
 	"encoding/binary"
 	"net"
+	"sync/atomic"
 
 	"github.com/pkg/errors"
 )
@@ -68,7 +69,7 @@ func (s *tcpSocket) post(o outgoing) error {
 
 // writeLoop writes what is queued, as much at once as there is.
 func (s *tcpSocket) writeLoop() {
-	g := gather{conn: s.conn, small: make([]byte, 0, gatherBuffer)}
+	g := gather{conn: s.conn, small: make([]byte, 0, gatherBuffer), departed: &s.departed}
 	var batch []outgoing
 	written := 0
 	for {
@@ -125,6 +126,9 @@ type gather struct {
 	n      int      // elements of vector
 	long   [][]byte // the vector of a gathered message
 	out    net.Buffers
+	part   [1][]byte // of a long element
+
+	departed *atomic.Uint64 // bytes written
 }
 
 // take gathers from the front of queue, at least one message, and tells how many.
@@ -164,10 +168,33 @@ func (g *gather) flushSmall(from *int) {
 	}
 }
 
-func (g *gather) write(*outgoing) error {
-	g.out = g.vector[:g.n]
-	_, err := g.out.WriteTo(g.conn)
-	return err
+func (g *gather) write(*outgoing) error { return g.writeVector(g.vector[:g.n]) }
+
+// writeChunk is how many bytes are written at once at most, so that the count of those
+// that have left moves on while a long message does.
+const writeChunk = 4 << 20
+
+// writeVector writes v, which it uses up.
+func (g *gather) writeVector(v [][]byte) error {
+	for len(v) > 0 {
+		n, size := 0, 0
+		for n < len(v) && size+len(v[n]) <= writeChunk {
+			size += len(v[n])
+			n++
+		}
+		if n > 0 {
+			g.out, v = v[:n], v[n:]
+		} else { // the beginning of a long one
+			size = writeChunk
+			g.part[0], v[0] = v[0][:size], v[0][size:]
+			g.out = g.part[:]
+		}
+		if _, err := g.out.WriteTo(g.conn); err != nil {
+			return err
+		}
+		g.departed.Add(uint64(size))
+	}
+	return nil
 }
 
 // writeParts writes a gathered message: its parts are not copied.
@@ -186,8 +213,7 @@ func (g *gather) writeParts(o *outgoing) error {
 }
 
 func (g *gather) writeLong() error {
-	g.out = g.long
-	_, err := g.out.WriteTo(g.conn)
+	err := g.writeVector(g.long)
 	clear(g.long)
 	g.long = g.long[:0]
 	return err

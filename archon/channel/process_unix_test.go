@@ -4,6 +4,7 @@ package channel_test
 
 import (
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -94,6 +95,7 @@ func testProcesses(t *testing.T, device string) {
 // hole is a proxy that loses everything when told to.
 type hole struct {
 	lose  atomic.Bool
+	rate  atomic.Int64 // bytes a second; 0: any
 	addr  string
 	to    string
 	l     net.Listener
@@ -132,6 +134,10 @@ func (h *hole) serve() {
 			c.Close()
 			continue
 		}
+		for _, conn := range []net.Conn{c, d} { // what is on its way is little
+			conn.(*net.TCPConn).SetReadBuffer(128 << 10)
+			conn.(*net.TCPConn).SetWriteBuffer(128 << 10)
+		}
 		h.mu.Lock()
 		h.conns = append(h.conns, c, d)
 		h.mu.Unlock()
@@ -142,8 +148,11 @@ func (h *hole) serve() {
 
 func (h *hole) copy(to, from net.Conn) {
 	lost := false
-	for b := make([]byte, 64<<10); ; {
+	for b := make([]byte, 256<<10); ; {
 		n, err := from.Read(b)
+		if rate := h.rate.Load(); rate > 0 {
+			time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
+		}
 		lost = lost || h.lose.Load()
 		if err == nil && !lost { // a stream that lost something stays lost
 			_, err = to.Write(b[:n])
@@ -189,5 +198,31 @@ func TestBlackHole(t *testing.T) {
 	l.end()
 	if st := ch.Stats(); st.Failed != 0 {
 		t.Errorf("%+v", st.CallStats)
+	}
+}
+
+// TestLongMessagesAreNoSilence: on a slow link, messages that are on their way for
+// longer than a ping may take are no reason to give the connection up.
+func TestLongMessagesAreNoSilence(t *testing.T) {
+	v := startServer(t, "a", nil)
+	h := newHole(t, v.tcp)
+	r := channel.Recovery{PingInterval: 100 * time.Millisecond, PingTimeout: time.Second, AttemptTimeout: -1, HedgeQuantile: -1}
+	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: h.addr}), Recovery: r})
+	if _, err := ask(limit(t), ch, echo, "x"); err != nil {
+		t.Fatal(err)
+	}
+	h.rate.Store(20 << 20)
+	ctx := limit(t)
+	var wg sync.WaitGroup
+	for _, size := range []int{32 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20} {
+		wg.Go(func() {
+			if got, err := ask(ctx, ch, echo, strings.Repeat("x", size)); err != nil || len(got) != size {
+				t.Errorf("%d of %d bytes: %v", len(got), size, err)
+			}
+		})
+	}
+	wg.Wait()
+	if st := ch.Stats(); st.Attempts != st.Calls {
+		t.Errorf("%+v, %v", st.CallStats, stats(ch, "a").Trouble)
 	}
 }

@@ -43,7 +43,8 @@ type conn struct {
 	r        *replica
 	client   *archon.Client
 	path     core.Path
-	received uint64 // messages, when last looked at
+	received uint64 // of the client, when last looked at
+	sent     uint64 // likewise
 	spareAt  time.Duration
 	ping     archon.Ping
 	pinging  atomic.Bool
@@ -81,6 +82,9 @@ func (r *replica) run(ctx context.Context) {
 	r.link = core.NewLink(&cfg.Recovery, cfg.paths(&r.ep), newRand())
 	if cfg.RDMA != nil && r.ep.RDMA == "" {
 		r.link.NoPeerRDMA()
+	}
+	if cfg.paths(&r.ep) == 0 {
+		r.setTrouble(errors.Errorf("%s: no address of a transport that the channel may use", r.name))
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -125,10 +129,14 @@ func (r *replica) sample(now time.Duration) {
 		if c == nil {
 			continue
 		}
-		if n := c.client.Received(); n != c.received {
-			c.received = n
+		received, sent := c.client.Received(), c.client.Sent()
+		switch {
+		case received != c.received:
 			r.link.Heard(now, c.path)
+		case sent != c.sent && c.pinging.Load() && !c.ping.Left():
+			r.link.Busy(now, c.path)
 		}
+		c.received, c.sent = received, sent
 	}
 	kept := r.spares[:0]
 	for _, c := range r.spares {
@@ -178,7 +186,7 @@ func (r *replica) act(ctx context.Context, do core.LinkDo) {
 			r.dial(ctx, p)
 		}
 		if do.Ping&p != 0 && r.conns[p] != nil {
-			r.conns[p].sendPing(r.ch.cfg.Recovery.PingTimeout)
+			r.conns[p].sendPing()
 		}
 	}
 }
@@ -195,12 +203,12 @@ func (r *replica) close(c *conn) {
 	r.ch.wg.Go(func() { <-c.client.Done() })
 }
 
-// sendPing asks whether the server lives. That something came is seen by sample.
-func (c *conn) sendPing(timeout time.Duration) {
+// sendPing asks whether the server lives, unless an earlier ping still does. It has no
+// time-out of its own: that something came is seen by sample, and the link decides.
+func (c *conn) sendPing() {
 	if c.pinging.Swap(true) {
 		return
 	}
-	c.ping.Timeout = timeout
 	if c.client.GoPing(&c.ping, c.ponged) != nil {
 		c.pinging.Store(false)
 	}

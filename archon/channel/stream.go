@@ -7,7 +7,8 @@ import (
 )
 
 // Open starts a call that is answered with a stream: it implements archon.Opener. The
-// stream lives and ends with the connection that it is on. Opening is repeated on
+// stream lives and ends with the connection that it is on, and at most a minute longer
+// than calls use that. Opening is repeated on
 // another replica only when it was refused before the handler ran.
 func (ch *Channel) Open(ctx context.Context, inv *archon.Invocation) (stream *archon.Stream, err error) {
 	err = ch.onConn(ctx, inv, func(c *conn) error {

@@ -141,6 +141,14 @@ func (l *Link) Heard(at time.Duration, p Path) {
 	}
 }
 
+// Busy tells that a ping still waits behind other messages, which leave: that is no
+// silence of the peer.
+func (l *Link) Busy(now time.Duration, p Path) {
+	if g := l.leg(p); g.state == up && g.pinged != 0 {
+		g.pinged = now
+	}
+}
+
 func (l *Link) leg(p Path) *leg {
 	if p == RDMA {
 		return &l.rdma
