@@ -202,7 +202,7 @@ func (n *Node) onEvent(ev verbs.Event) {
 		if ev.Port != n.cfg.Port {
 			return
 		}
-	case verbs.EventDeviceFatal, verbs.EventQPFatal, verbs.EventQPRequestError, verbs.EventQPAccessError, verbs.EventCQError:
+	case verbs.EventDeviceFatal, verbs.EventQPFatal, verbs.EventQPRequestError, verbs.EventQPAccessError, verbs.EventCQError, verbs.EventSRQError:
 	default:
 		return
 	}

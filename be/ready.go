@@ -67,7 +67,6 @@ func (q *readyQueue) pop() *Socket {
 				s := c.sock.Load()
 				c.sock.Store(nil)
 				c.seq.Store(pos + uint64(len(q.cells)))
-				q.peek(pos + ahead)
 				return s
 			}
 		case int64(seq-pos) <= 0:
@@ -79,18 +78,4 @@ func (q *readyQueue) pop() *Socket {
 func (q *readyQueue) empty() bool {
 	pos := q.head.Load()
 	return q.cell(pos).seq.Load() != pos+1
-}
-
-// ahead is how many sockets before its turn a socket is brought into the cache: with
-// the time of a few handlers, memory has answered.
-const ahead = 3
-
-// peek touches the socket that is at a position now, if any.
-func (q *readyQueue) peek(pos uint64) {
-	if s := q.cell(pos).sock.Load(); s != nil {
-		s.ended.Load()
-		if r := s.box.oldest.Load(); r != nil {
-			r.head.Load()
-		}
-	}
 }
