@@ -126,6 +126,7 @@ func (a *attempt) conclude() {
 			if c.client.Err() != nil {
 				c.r.unpublish(c)
 			}
+			c.r.noteDrain(c)
 		case core.Refused:
 			c.r.noteDrain(c)
 		}

@@ -128,7 +128,7 @@ func (c Config) WithDefaults() (Config, error) {
 
 // SampleInterval is how often whoever drives a Link looks whether something came over
 // its connections.
-func (c Config) SampleInterval() time.Duration { return c.PingInterval / 4 }
+func (c Config) SampleInterval() time.Duration { return min(c.PingInterval/4, time.Second) }
 
 // DetectionBound is how long a dead connection can go unnoticed.
 func (c Config) DetectionBound() time.Duration {
