@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/byteexpress/byteexpress/archon"
+	"github.com/byteexpress/byteexpress/archon/channel"
 	"github.com/pkg/errors"
 )
 
@@ -13,21 +14,43 @@ import (
 // methods may be called from any goroutine.
 type Client struct {
 	dim     int
-	shards  []*archon.Client
+	id      ClientID
+	shards  []way
 	fetches sync.Pool // *FetchCall of Fetch
 	pushes  sync.Pool // *PushCall of Push
 }
 
 // NewClient makes a client of the table with rows of dim values. shards[i] is
-// connected to shard i; they are the client's from here on.
+// connected to shard i; they are the client's from here on. Its requests are sent once.
 func NewClient(dim int, shards []*archon.Client) (*Client, error) {
+	ways := make([]way, len(shards))
+	for i := range ways {
+		ways[i].conn = shards[i]
+	}
+	return newClient(dim, ways)
+}
+
+// NewChannelClient makes a client of a table whose shards are replicated: shards[i] is
+// the channel to the replicas of shard i; they are the client's from here on. The
+// channels repeat Fetch and Push as they repeat idempotent calls: a Push has an id, by
+// which a shard applies it once. Pushes go to one replica, as long as that can be
+// reached; a Fetch goes to any.
+func NewChannelClient(dim int, shards []*channel.Channel) (*Client, error) {
+	ways := make([]way, len(shards))
+	for i := range ways {
+		ways[i].ch = shards[i]
+	}
+	return newClient(dim, ways)
+}
+
+func newClient(dim int, shards []way) (*Client, error) {
 	if dim < 1 || dim > maxDim {
 		return nil, errors.Errorf("ps: rows of %d values, must be 1 to %d", dim, maxDim)
 	}
 	if len(shards) == 0 || int64(len(shards)) > math.MaxUint32 {
 		return nil, errors.Errorf("ps: %d shards, at least 1 is needed", len(shards))
 	}
-	c := &Client{dim: dim, shards: shards}
+	c := &Client{dim: dim, id: NewClientID(), shards: shards}
 	c.fetches.New = func() any { return &FetchCall{wake: make(chan struct{}, 1)} }
 	c.pushes.New = func() any { return &PushCall{wake: make(chan struct{}, 1)} }
 	return c, nil
@@ -56,6 +79,9 @@ func Dial(ctx context.Context, t archon.Transport, dim int, addrs []string) (*Cl
 	return c, nil
 }
 
+// ID is the client's name in the ids of its pushes.
+func (c *Client) ID() ClientID { return c.id }
+
 // Dim is the number of values of a row.
 func (c *Client) Dim() int { return c.dim }
 
@@ -66,13 +92,10 @@ func (c *Client) Shards() int { return len(c.shards) }
 // called from a done function.
 func (c *Client) Close() error {
 	var first error
-	for _, s := range c.shards {
-		if err := s.Close(); err != nil && first == nil {
+	for i := range c.shards {
+		if err := c.shards[i].close(); err != nil && first == nil {
 			first = err
 		}
-	}
-	for _, s := range c.shards {
-		<-s.Done()
 	}
 	return first
 }

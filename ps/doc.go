@@ -5,12 +5,13 @@
 //
 // Every key has a row of dim values, from the start. Before the first Push to it a
 // row has the values of [InitialValue], which follow from the table's seed, the key
-// and the position alone. A Push takes one step of stochastic gradient descent,
+// and the position alone. A Push takes one step of the table's [Optimizer],
+// by default stochastic gradient descent,
 //
 //	row[i] -= learningRate * gradient[i]
 //
 // in float32 with the product rounded before the difference, so that every machine
-// computes the same bits. A row takes memory from its first Push (or [Shard.Create])
+// computes the same bits. Each row has a version, the number of gradients that it got. A row takes memory from its first Push (or [Shard.Create])
 // on; fetching an untouched one takes none.
 //
 // A request's part at one shard is atomic: a Fetch sees all or nothing of a Push.
@@ -27,6 +28,28 @@
 // after the other in the order of the request. A Push with a NaN or an infinity among
 // its gradients is refused with InvalidArgument, and nothing of that shard's part is
 // applied. Sums that overflow follow IEEE 754.
+//
+// # Each Push once
+//
+// A client has an id ([ClientID]) and numbers its pushes to each shard. A shard remembers
+// the numbers that it applied, and answers a repeated Push as the first time, without
+// applying it again: after a lost answer, from a copy that comes late or in another
+// order, and after a restore, if the snapshot has the first. So channels may repeat a
+// Push ([NewChannelClient]), and a caller may, with PushCall.Again.
+//
+// What is remembered of a client is at most 64 runs of numbers without a gap, however long;
+// a gap is a Push that failed or is still on its way. Beyond that, and beyond
+// Config.MaxClients clients, of which the one whose last new Push is longest ago is
+// forgotten, a shard cannot tell a repetition from a first try any more, and refuses
+// such a Push with [ErrForgotten]: it may be missing, but it is never applied twice. A new
+// client whose clock is behind the birth of a forgotten one is refused likewise.
+//
+// # Snapshots
+//
+// [Shard.SaveFile] writes rows, versions, optimizer state and what is remembered of the
+// clients as of one moment, while the shard serves; [Shard.RestoreFile] reads it back.
+// Every block has a checksum: a file that is cut off or changed is refused whole, with the
+// byte at which it is wrong. [Shard.Load] sets rows in bulk.
 //
 // # Buffers
 //

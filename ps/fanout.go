@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/archon"
+	"github.com/byteexpress/byteexpress/archon/channel"
 	"github.com/pkg/errors"
 )
 
@@ -17,18 +18,31 @@ type fanout struct {
 	client *Client
 	parts  []part
 	places []place // by key; not used with one shard
+	header int     // bytes before the keys
 	left   atomic.Int32
 	end    func() // the last part is back
 }
 
 // part is one shard's part of a request.
 type part struct {
-	fanout *fanout
-	call   archon.Call
-	count  int // keys
-	rows   []float32
-	done   func(*archon.Call) // finish, bound once
+	fanout   *fanout
+	call     archon.Call
+	repeated channel.Call // in place of call, if the shard is behind a channel
+	request  []byte       // payload; of repeated, kept from one use to the next
+	response archon.Response
+	err      error
+	seq      uint64 // of the last push
+	count    int    // keys
+	rows     []float32
+	done     func(*archon.Call)  // ended, bound once
+	doneOver func(*channel.Call) // likewise
 }
+
+// Size implements archon.Encoder.
+func (p *part) Size() int { return len(p.request) }
+
+// Append implements archon.Encoder.
+func (p *part) Append(dst []byte) ([]byte, error) { return append(dst, p.request...), nil }
 
 // place is where a key's row is: row pos of the shard's part.
 type place struct {
@@ -38,15 +52,14 @@ type place struct {
 // split counts the keys of each shard and places them.
 func (f *fanout) split(c *Client, keys []uint64) {
 	f.client = c
-	for len(f.parts) < len(c.shards) {
-		f.parts = append(f.parts, part{})
+	if len(f.parts) != len(c.shards) {
+		f.parts = make([]part, len(c.shards))
 	}
-	f.parts = f.parts[:len(c.shards)]
 	for i := range f.parts {
 		p := &f.parts[i]
-		p.count, p.rows = 0, nil
-		if p.fanout != f { // new, or moved by append
-			p.fanout, p.done = f, p.finish
+		p.count, p.rows, p.err = 0, nil, nil
+		if p.fanout != f || p.done == nil {
+			p.fanout, p.done, p.doneOver = f, p.ended, p.endedOver
 		}
 	}
 	if len(c.shards) == 1 {
@@ -74,25 +87,26 @@ func (f *fanout) place(i int) (*part, int) {
 	return &f.parts[at.shard], int(at.pos)
 }
 
-// alloc makes the requests of all parts, with room for the keys and extra bytes a key
-// behind them, or of none.
-func (f *fanout) alloc(extra int) error {
+// alloc makes the requests of all parts: a header, the keys, and extra bytes a key
+// behind them.
+func (f *fanout) alloc(header, extra int) error {
+	f.header = header
 	for i := range f.parts {
 		p := &f.parts[i]
 		if p.count == 0 {
 			continue
 		}
 		var err error
-		if size := requestHeader + uint64(p.count)*uint64(8+extra); size > math.MaxInt32 {
+		if size := uint64(header) + uint64(p.count)*uint64(8+extra); size > math.MaxInt32 {
 			err = archon.Errorf(archon.InvalidArgument, "request of %d bytes: name fewer keys at once", size)
 		} else {
-			p.call.Request, err = f.client.shards[i].Alloc(int(size))
+			err = f.client.shards[i].alloc(p, int(size))
 		}
 		if err != nil {
 			f.dropRequests(i)
 			return f.shardError(i, err)
 		}
-		putRequestHeader(p.call.Request.Payload(), p.count, f.client.dim, i, len(f.parts))
+		putRequestHeader(p.request, p.count, f.client.dim, i, len(f.parts))
 	}
 	return nil
 }
@@ -100,9 +114,9 @@ func (f *fanout) alloc(extra int) error {
 // dropRequests frees the requests of the first n parts.
 func (f *fanout) dropRequests(n int) {
 	for i := range f.parts[:n] {
-		p := &f.parts[i]
-		f.client.shards[i].Free(p.call.Request)
-		p.call.Request = archon.Buf{}
+		if p := &f.parts[i]; p.count > 0 {
+			f.client.shards[i].drop(p)
+		}
 	}
 }
 
@@ -110,7 +124,7 @@ func (f *fanout) dropRequests(n int) {
 func (f *fanout) putKeys(keys []uint64) {
 	for i, key := range keys {
 		p, pos := f.place(i)
-		binary.LittleEndian.PutUint64(p.call.Request.Payload()[requestHeader+8*pos:], key)
+		binary.LittleEndian.PutUint64(p.request[f.header+8*pos:], key)
 	}
 }
 
@@ -124,17 +138,23 @@ func (f *fanout) start(m archon.Method, timeout time.Duration, end func()) {
 		if p.count == 0 {
 			continue
 		}
-		p.call.Method, p.call.Timeout = m, timeout
 		f.left.Add(1)
-		if err := f.client.shards[i].Go(&p.call, p.done); err != nil {
-			p.call.Err = err
-			f.left.Add(-1)
-		}
+		f.client.shards[i].send(p, m, timeout)
 	}
 	f.finish()
 }
 
-func (p *part) finish(*archon.Call) { p.fanout.finish() }
+func (p *part) ended(call *archon.Call) {
+	p.response, p.err = call.Response, call.Err
+	call.Response = archon.Response{}
+	p.fanout.finish()
+}
+
+func (p *part) endedOver(call *channel.Call) {
+	p.response, p.err = call.Response, call.Err
+	call.Response = archon.Response{}
+	p.fanout.finish()
+}
 
 func (f *fanout) finish() {
 	if f.left.Add(-1) == 0 {
@@ -146,7 +166,7 @@ func (f *fanout) finish() {
 func (f *fanout) cancel(err error) {
 	for i := range f.parts {
 		if f.parts[i].count > 0 {
-			f.client.shards[i].Cancel(&f.parts[i].call, err)
+			f.client.shards[i].cancel(&f.parts[i], err)
 		}
 	}
 }
@@ -154,8 +174,8 @@ func (f *fanout) cancel(err error) {
 // err is the error of the first shard that has one.
 func (f *fanout) err() error {
 	for i := range f.parts {
-		if p := &f.parts[i]; p.count > 0 && p.call.Err != nil {
-			return f.shardError(i, p.call.Err)
+		if p := &f.parts[i]; p.count > 0 && p.err != nil {
+			return f.shardError(i, p.err)
 		}
 	}
 	return nil
@@ -169,7 +189,7 @@ func (f *fanout) shardError(shard int, err error) error {
 func (f *fanout) release() {
 	for i := range f.parts {
 		p := &f.parts[i]
-		p.call.Response.Release()
+		p.response.Release()
 		p.rows = nil
 	}
 }

@@ -33,7 +33,7 @@ func (c *Client) GoFetch(f *FetchCall, done func(*FetchCall)) {
 		f.end = f.finish
 	}
 	f.fan.split(c, f.Keys)
-	if f.Err = f.fan.alloc(0); f.Err != nil {
+	if f.Err = f.fan.alloc(fetchHeader, 0); f.Err != nil {
 		done(f)
 		return
 	}
@@ -46,12 +46,12 @@ func (f *FetchCall) finish() {
 	dim := f.fan.client.dim
 	for i := range f.fan.parts {
 		p := &f.fan.parts[i]
-		if p.count == 0 || p.call.Err != nil {
+		if p.count == 0 || p.err != nil {
 			continue
 		}
-		b := p.call.Response.Payload()
+		b := p.response.Payload()
 		if want := int64(p.count) * int64(dim) * 4; int64(len(b)) != want {
-			p.call.Err = archon.Errorf(archon.Internal, "answer of %d bytes to %d keys, must be %d", len(b), p.count, want)
+			p.err = archon.Errorf(archon.Internal, "answer of %d bytes to %d keys, must be %d", len(b), p.count, want)
 			continue
 		}
 		p.rows = viewFloats(b)

@@ -14,8 +14,12 @@ type PushCall struct {
 	Gradients []float32     // likewise: dim values a key, in the order of Keys
 	Timeout   time.Duration // 0: wait for ever
 
+	// Again repeats the last GoPush of this PushCall, which failed, with the same Keys and
+	// Gradients: shards that had applied their part do not do it again.
+	Again bool
+
 	// Err is set before done is called; an *archon.Error is in its chain. After an error
-	// some shards may have applied their part.
+	// some shards may have applied their part; see Again.
 	Err error
 
 	fan  fanout
@@ -37,12 +41,13 @@ func (c *Client) GoPush(p *PushCall, done func(*PushCall)) {
 		done(p)
 		return
 	}
-	if p.Err = p.fan.alloc(4 * c.dim); p.Err != nil {
+	if p.Err = p.fan.alloc(pushHeader, 4*c.dim); p.Err != nil {
 		done(p)
 		return
 	}
 	p.fan.putKeys(p.Keys)
 	p.putGradients(c.dim)
+	p.fan.number(p.Again)
 	p.fan.start(MethodPush, p.Timeout, p.end)
 }
 
@@ -50,8 +55,20 @@ func (c *Client) GoPush(p *PushCall, done func(*PushCall)) {
 func (p *PushCall) putGradients(dim int) {
 	for i := range p.Keys {
 		part, pos := p.fan.place(i)
-		at := requestHeader + 8*part.count + 4*dim*pos
-		putFloats(part.call.Request.Payload()[at:at+4*dim], p.Gradients[i*dim:(i+1)*dim])
+		at := pushHeader + 8*part.count + 4*dim*pos
+		putFloats(part.request[at:at+4*dim], p.Gradients[i*dim:(i+1)*dim])
+	}
+}
+
+// number gives each part its id, or that of the last time.
+func (f *fanout) number(again bool) {
+	for i := range f.parts {
+		if p := &f.parts[i]; p.count > 0 {
+			if !again || p.seq == 0 {
+				p.seq = f.client.shards[i].number.Add(1)
+			}
+			putRequestID(p.request, requestID{f.client.id, p.seq})
+		}
 	}
 }
 
@@ -71,7 +88,7 @@ func (c *Client) Push(ctx context.Context, keys []uint64, gradients []float32) e
 		return err
 	}
 	p := c.pushes.Get().(*PushCall)
-	p.Keys, p.Gradients, p.Timeout = keys, gradients, timeout
+	p.Keys, p.Gradients, p.Timeout, p.Again = keys, gradients, timeout, false
 	c.GoPush(p, wakePush)
 	select {
 	case <-p.wake:

@@ -5,74 +5,16 @@ import (
 	"sync"
 
 	"github.com/byteexpress/byteexpress/archon"
-	"github.com/pkg/errors"
 )
-
-// Config sets a Shard up. Dim must be set; the rest works as zero. All shards of one
-// table, and its clients, agree on Dim and Shards.
-type Config struct {
-	Dim          int     // values a row, 1 to 65536
-	Shard        int     // which shard this is, from 0
-	Shards       int     // shards in all; 0: 1
-	LearningRate float32 // of Push; 0: gradients have no effect
-	Seed         uint64  // of the initial values
-	InitialScale float32 // initial values lie in [-InitialScale, InitialScale); 0: all are 0
-	MaxRows      int     // rows that may take memory; 0: 2^32 - 2
-	MaxKeys      int     // keys a request; 0: 2^20
-
-	// Memory is where the rows lie. Long rows are then sent from the table itself if
-	// the transport can send from that memory, as ByteExpress can from its node's. nil:
-	// the Go heap.
-	Memory Memory
-}
-
-// Memory gives memory for rows. A *be.Node is one.
-type Memory interface {
-	// Alloc gives size bytes, at least 4-byte aligned, with any contents.
-	Alloc(size int) ([]byte, error)
-	// Free gives a buffer of Alloc back.
-	Free(b []byte)
-}
-
-const (
-	maxDim         = 1 << 16
-	maxRows        = 1<<32 - 2
-	defaultMaxKeys = 1 << 20
-)
-
-func (cfg Config) withDefaults() (Config, error) {
-	if cfg.Shards == 0 {
-		cfg.Shards = 1
-	}
-	if cfg.MaxRows == 0 {
-		cfg.MaxRows = min(maxRows, math.MaxInt)
-	}
-	if cfg.MaxKeys == 0 {
-		cfg.MaxKeys = defaultMaxKeys
-	}
-	rate, scale := float64(cfg.LearningRate), float64(cfg.InitialScale)
-	switch {
-	case cfg.Dim < 1 || cfg.Dim > maxDim:
-		return cfg, errors.Errorf("ps: rows of %d values, must be 1 to %d", cfg.Dim, maxDim)
-	case cfg.Shards < 1 || int64(cfg.Shards) > math.MaxUint32 || cfg.Shard < 0 || cfg.Shard >= cfg.Shards:
-		return cfg, errors.Errorf("ps: shard %d of %d: shards count from 0", cfg.Shard, cfg.Shards)
-	case cfg.MaxRows < 0 || int64(cfg.MaxRows) > maxRows:
-		return cfg, errors.Errorf("ps: at most %d rows, must be 0 to %d", cfg.MaxRows, int64(maxRows))
-	case cfg.MaxKeys < 0 || int64(cfg.MaxKeys) > math.MaxUint32:
-		return cfg, errors.Errorf("ps: at most %d keys a request, must be 0 to %d", cfg.MaxKeys, int64(math.MaxUint32))
-	case math.IsNaN(rate) || math.IsInf(rate, 0) || math.IsNaN(scale) || math.IsInf(scale, 0):
-		return cfg, errors.Errorf("ps: learning rate %v and initial scale %v must be finite", rate, scale)
-	}
-	return cfg, nil
-}
 
 // Shard is one shard of a table. Its methods may be called from any goroutine.
 type Shard struct {
 	cfg Config
 
-	mu     sync.RWMutex // held for one request's part: readers fetch, writers push
-	table  *table
-	closed bool
+	mu      sync.RWMutex // held for one request's part: readers fetch, writers push
+	table   *table
+	clients *clients
+	closed  bool
 }
 
 // NewShard makes an empty shard.
@@ -81,7 +23,7 @@ func NewShard(cfg Config) (*Shard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Shard{cfg: cfg, table: newTable(&cfg)}, nil
+	return &Shard{cfg: cfg, table: newTable(&cfg), clients: newClients(cfg.MaxClients)}, nil
 }
 
 // Close gives the memory of the rows back, as soon as no response is sent from it.
@@ -90,11 +32,12 @@ func NewShard(cfg Config) (*Shard, error) {
 func (s *Shard) Close() error {
 	s.mu.Lock()
 	s.closed = true
+	t := s.table
 	s.mu.Unlock()
-	s.table.loans.close(func() {
+	t.loans.close(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.table.free()
+		t.free()
 	})
 	return nil
 }
@@ -114,6 +57,21 @@ func (s *Shard) Rows() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.table.rows
+}
+
+// Version gives how many gradients the key's row got; 0: none, or there is no such row
+// here.
+func (s *Shard) Version(key uint64) uint64 {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return 0
+	}
+	n := s.table.find(key, Hash(key))
+	if n == 0 {
+		return 0
+	}
+	return *s.table.version(n)
 }
 
 // Create makes the rows of those keys that belong to this shard, with their initial
@@ -187,23 +145,35 @@ const (
 
 // lend answers with the rows where they lie, unless one of them has no memory yet.
 func (s *Shard) lend(call *archon.ServerCall, req request) (done bool, err error) {
-	l := newLoan(s.table)
-	if done, err = s.borrow(l, req); done {
-		if err = call.Gather(l.parts, l.release); err == nil {
-			return true, nil
-		}
+	l, err := s.borrow(req)
+	if l == nil || err != nil {
+		return false, err
 	}
-	l.end()
-	return false, err
+	if err = call.Gather(l.parts, l.release); err != nil {
+		l.end()
+		return false, err
+	}
+	return true, nil
 }
 
-// borrow adds the rows asked for to a loan.
-func (s *Shard) borrow(l *loan, req request) (all bool, err error) {
+// borrow lends the rows asked for; nil: one of them has no memory yet.
+func (s *Shard) borrow(req request) (*loan, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {
-		return false, errClosed
+		return nil, errClosed
 	}
+	l := newLoan(s.table)
+	all, err := s.add(l, req)
+	if !all {
+		l.end()
+		return nil, err
+	}
+	return l, nil
+}
+
+// add adds the rows asked for to a loan. The caller holds mu for reading.
+func (s *Shard) add(l *loan, req request) (all bool, err error) {
 	var rows [blockKeys]uint32
 	for first := 0; first < req.count; first += blockKeys {
 		n := min(blockKeys, req.count-first)
@@ -261,60 +231,5 @@ func (s *Shard) putInitial(dst []byte, key uint64) {
 	start := initialRow(s.cfg.Seed, key)
 	for i := range s.cfg.Dim {
 		putFloat(dst, i, start.value(i, s.cfg.InitialScale))
-	}
-}
-
-func (s *Shard) handlePush(call *archon.ServerCall) error {
-	req, err := parseRequest(call.Payload(), &s.cfg, true)
-	if err != nil {
-		return err
-	}
-	if i := firstNotFinite(req.gradients); i >= 0 {
-		return archon.Errorf(archon.InvalidArgument, "gradient %d of key %#x is %v", i%s.cfg.Dim, req.key(i/s.cfg.Dim), floatAt(req.gradients, i))
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return errClosed
-	}
-	// Rows first: a refusal in between leaves new rows at their initial values, which
-	// nobody can tell from rows that are not there, and others as they were.
-	for i := range req.count {
-		key := req.key(i)
-		hash := Hash(key)
-		if shardOfHash(hash, s.cfg.Shards) != s.cfg.Shard {
-			return s.misplaced(key)
-		}
-		n, err := s.findOrCreate(key, hash)
-		if err == nil {
-			err = s.table.makeWritable(key, hash, n)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	gradients := viewFloats(req.gradients)
-	for i := range req.count {
-		key := req.key(i)
-		row := s.table.row(s.table.find(key, Hash(key)))
-		step(row, gradients[:len(row)], s.cfg.LearningRate)
-		gradients = gradients[len(row):]
-	}
-	return nil
-}
-
-// step applies one gradient to a row of the same length.
-func step(row, gradient []float32, rate float32) {
-	// The conversions keep the compiler from fusing product and difference. Four at a
-	// time take half as long as one.
-	for len(row) >= 4 && len(gradient) >= 4 {
-		row[0] -= float32(rate * gradient[0])
-		row[1] -= float32(rate * gradient[1])
-		row[2] -= float32(rate * gradient[2])
-		row[3] -= float32(rate * gradient[3])
-		row, gradient = row[4:], gradient[4:]
-	}
-	for i, g := range gradient {
-		row[i] -= float32(rate * g)
 	}
 }

@@ -15,6 +15,7 @@ const chunkBytes = 4 << 20
 // of its rows have.
 type table struct {
 	dim        int
+	stride     int // values a slot: a row, and as much of the optimizer's
 	seed       uint64
 	scale      float32
 	memory     Memory
@@ -28,9 +29,10 @@ type table struct {
 
 // chunk is the memory of some slots; a slot has room for a row.
 type chunk struct {
-	values []float32
-	raw    []byte         // of memory; nil: Go's
-	lent   []atomic.Int32 // by slot, see loans
+	values   []float32
+	raw      []byte         // of memory; nil: Go's
+	lent     []atomic.Int32 // by slot, see loans
+	versions []uint64       // by slot
 }
 
 type indexEntry struct {
@@ -39,9 +41,13 @@ type indexEntry struct {
 }
 
 func newTable(cfg *Config) *table {
-	perChunk := max(1, chunkBytes/(4*cfg.Dim))
+	stride := cfg.Dim
+	if cfg.Optimizer == Adagrad {
+		stride *= 2
+	}
+	perChunk := max(1, chunkBytes/(4*stride))
 	return &table{
-		dim: cfg.Dim, seed: cfg.Seed, scale: cfg.InitialScale, memory: cfg.Memory,
+		dim: cfg.Dim, stride: stride, seed: cfg.Seed, scale: cfg.InitialScale, memory: cfg.Memory,
 		index: make([]indexEntry, 64), chunkShift: bits.Len(uint(perChunk)) - 1,
 	}
 }
@@ -59,9 +65,23 @@ func (t *table) find(key, hash uint64) uint32 {
 
 // row gives the values of a row by what find and create give.
 func (t *table) row(n uint32) []float32 {
+	return t.slot(n)[:t.dim:t.dim]
+}
+
+// squares gives what Adagrad keeps of a row.
+func (t *table) squares(n uint32) []float32 { return t.slot(n)[t.dim:] }
+
+// slot gives the values of a row and of its optimizer.
+func (t *table) slot(n uint32) []float32 {
 	n--
-	from := int(n&(1<<t.chunkShift-1)) * t.dim
-	return t.chunks[n>>t.chunkShift].values[from : from+t.dim : from+t.dim]
+	from := int(n&(1<<t.chunkShift-1)) * t.stride
+	return t.chunks[n>>t.chunkShift].values[from : from+t.stride : from+t.stride]
+}
+
+// version counts the gradients that a row got.
+func (t *table) version(n uint32) *uint64 {
+	n--
+	return &t.chunks[n>>t.chunkShift].versions[n&(1<<t.chunkShift-1)]
 }
 
 // newSlot gives 1 + the number of a slot that nobody uses.
@@ -70,11 +90,11 @@ func (t *table) newSlot() (uint32, error) {
 		return n, nil
 	}
 	if t.slots == len(t.chunks)<<t.chunkShift {
-		c := chunk{lent: make([]atomic.Int32, 1<<t.chunkShift)}
+		c := chunk{lent: make([]atomic.Int32, 1<<t.chunkShift), versions: make([]uint64, 1<<t.chunkShift)}
 		if t.memory == nil {
-			c.values = make([]float32, t.dim<<t.chunkShift)
+			c.values = make([]float32, t.stride<<t.chunkShift)
 		} else {
-			raw, err := t.memory.Alloc(4 * t.dim << t.chunkShift)
+			raw, err := t.memory.Alloc(4 * t.stride << t.chunkShift)
 			if err != nil {
 				return 0, &archon.Error{Code: archon.ResourceExhausted, Message: "memory of the table", Cause: err, Retryable: true}
 			}
@@ -111,6 +131,8 @@ func (t *table) create(key, hash uint64) (uint32, error) {
 	for i := range values {
 		values[i] = start.value(i, t.scale)
 	}
+	clear(t.slot(n)[t.dim:])
+	*t.version(n) = 0
 	return n, nil
 }
 
@@ -124,7 +146,8 @@ func (t *table) makeWritable(key, hash uint64, old uint32) error {
 	if err != nil {
 		return err
 	}
-	copy(t.row(n), t.row(old))
+	copy(t.slot(n), t.slot(old))
+	*t.version(n) = *t.version(old)
 	t.entry(key, hash).row = n
 	t.retire(old)
 	return nil

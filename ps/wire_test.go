@@ -1,6 +1,7 @@
 package ps
 
 import (
+	"bytes"
 	"math"
 	"testing"
 
@@ -9,10 +10,11 @@ import (
 
 // FuzzRequest: a request that is taken has the length that its header says.
 func FuzzRequest(f *testing.F) {
-	b := make([]byte, requestHeader+8+8)
+	b := make([]byte, pushHeader+8+8)
 	putRequestHeader(b, 1, 2, 1, 3)
+	putRequestID(b, requestID{ClientID{1, 2}, 3})
 	f.Add(b, true)
-	f.Add(b[:requestHeader+8], false)
+	f.Add(b[:fetchHeader+8], false)
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 1, 0, 0, 0, 3, 0, 0, 0}, true)
 	cfg := Config{Dim: 2, Shard: 1, Shards: 3, MaxKeys: math.MaxInt32}
 	f.Fuzz(func(t *testing.T, b []byte, push bool) {
@@ -23,11 +25,17 @@ func FuzzRequest(f *testing.F) {
 			}
 			return
 		}
-		gradients := 0
+		header, gradients := fetchHeader, 0
+		again := make([]byte, len(b))
+		putRequestHeader(again, r.count, cfg.Dim, cfg.Shard, cfg.Shards)
 		if push {
-			gradients = 8 * r.count
+			header, gradients = pushHeader, 8*r.count
+			putRequestID(again, r.id)
 		}
-		if len(r.keys) != 8*r.count || len(r.gradients) != gradients || requestHeader+len(r.keys)+gradients != len(b) {
+		if !bytes.Equal(again[:header], b[:header]) {
+			t.Errorf("header % x is % x again", b[:header], again[:header])
+		}
+		if len(r.keys) != 8*r.count || len(r.gradients) != gradients || header+len(r.keys)+gradients != len(b) {
 			t.Errorf("%d keys in %d bytes, %d bytes of gradients, of %d", r.count, len(r.keys), len(r.gradients), len(b))
 		}
 		for i := range r.count {
