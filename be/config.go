@@ -63,7 +63,10 @@ type Config struct {
 	// sockets are dialed.
 	Workers int
 	// LockThreads gives each worker an operating-system thread of its own, which the
-	// Go scheduler uses for nothing else. Worth it with a core to spare for each.
+	// Go scheduler uses for nothing else. Worth it only with a core to spare for each:
+	// else each change between worker and application is one of threads, which takes
+	// ten times as long. It gives the worker no turn sooner where goroutines of the
+	// application compute on every core; GOMAXPROCS above the number of these does.
 	LockThreads bool
 	// PinCPUs keeps worker i on the CPU PinCPUs[i modulo its length], numbered as the
 	// kernel does; it locks the threads too. Nil: on any. Linux only.

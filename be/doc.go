@@ -50,6 +50,14 @@
 // shortest way for what is short, and it must not block. A [Mux] hands the messages of
 // thousands of sockets to a fixed number of goroutines, which may block.
 //
+// # Workers beside goroutines that compute
+//
+// Go's scheduler lets a goroutine that computes run for 10 ms before another has its
+// core. Where there are as many of them as GOMAXPROCS, a worker may wait for that, for
+// each of them: set GOMAXPROCS above their number by at least the number of workers, and
+// the kernel shares the cores, far sooner. A worker that meets with such waits no longer
+// lets others run just to look again, but blocks, since who is woken goes first.
+//
 // # How messages share an engine
 //
 // Sockets that have something to send share their engine by weights
