@@ -14,7 +14,7 @@ const maxBundles = 2
 
 // maxShort is how many may be on their way while PostShort takes messages, of which
 // nobody keeps account: what a peer that does not read can make this side hold.
-const maxShort = 16
+const maxShort = 32
 
 // beSocket is a be.Socket that bundles short messages. Their buffers are from the Go
 // heap, those of longer messages from the node; a buffer's capacity tells which.
@@ -95,13 +95,19 @@ func (s *beSocket) Post(b []byte, done func(error)) error {
 }
 
 // PostShort copies b into a bundle.
-func (s *beSocket) PostShort(b []byte) bool {
+func (s *beSocket) PostShort(b []byte) error {
 	if len(b) > min(bundledBytes, s.MaxMessage()) {
-		return false
+		return ErrNotShort
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return !s.ended && s.flying < maxShort && s.add(b, nil) == nil
+	switch {
+	case s.ended:
+		return errBundleLost
+	case s.flying >= maxShort:
+		return ErrQueueFull
+	}
+	return s.add(b, nil)
 }
 
 // add puts a message into the bundle, and sends that unless it is to wait. Without done

@@ -23,7 +23,7 @@ const (
 	bundleBytes = 8 << 10
 	// bundledBytes is the longest message that is bundled. It is copied, on both sides,
 	// into memory of the Go heap, which costs less than a work request of its own.
-	bundledBytes = 1 << 10
+	bundledBytes = 2 << 10
 )
 
 // bundledSize is what a message of n bytes takes of a bundle.

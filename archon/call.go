@@ -119,7 +119,7 @@ func (c *Client) begin(call *Call, b Buf, done func(*Call)) error {
 // post sends a message of the call that id names in table, if table is not nil.
 // With an error, raw stays the caller's.
 func (c *Client) post(raw []byte, table *callTable, id CallID) error {
-	if c.short != nil && c.short.PostShort(raw) {
+	if c.short != nil && c.short.PostShort(raw) == nil {
 		c.sock.Free(raw)
 		return nil
 	}

@@ -42,7 +42,7 @@
 // A message is a fixed header, metadata, the payload and an optional detail, in one
 // transport buffer. The payload is written behind the room for the header, so
 // that nothing is copied on its way to the transport; over ByteExpress the
-// buffer is registered memory, but for messages up to 1 KiB: those are copied,
+// buffer is registered memory, but for messages up to 2 KiB: those are copied,
 // and travel together when there are several. Who owns what:
 //
 //   - A [Buf] is the caller's until it is given to Call or Go, whatever they return.

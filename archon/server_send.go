@@ -32,10 +32,16 @@ func (n *serverSend) done() {
 // postItem sends an item's message, of which n bytes are accounted for. With an
 // error, all stays the caller's.
 func (c *serverConn) postItem(raw []byte, n int) error {
-	if c.postShort(raw) {
-		c.server.respSize.Add(-int64(n))
-		c.sock.Free(raw)
-		return nil
+	if c.short != nil {
+		switch err := c.short.PostShort(raw); err {
+		case nil:
+			c.server.respSize.Add(-int64(n))
+			c.sock.Free(raw)
+			return nil
+		case ErrNotShort:
+		default: // a short one that is to wait is sooner copied later
+			return err
+		}
 	}
 	s := c.server.sends.Get().(*serverSend)
 	s.conn, s.raw, s.bytes = c, raw, n

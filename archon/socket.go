@@ -50,11 +50,15 @@ var ErrNotGatherable = errors.New("the socket cannot send from the memory of the
 
 // ShortPoster is a Socket that copies short messages when they are posted.
 type ShortPoster interface {
-	// PostShort queues a copy of b, in the order of Post, if b is short and there is
-	// room for it at once. b stays the caller's either way. A message that is lost
-	// later is lost with the socket.
-	PostShort(b []byte) (ok bool)
+	// PostShort queues a copy of b, in the order of Post. b stays the caller's either
+	// way. A message that is lost later is lost with the socket. It gives ErrQueueFull
+	// when there is no room at once, ErrNotShort for a message that only Post takes,
+	// or why the socket ended.
+	PostShort(b []byte) error
 }
+
+// ErrNotShort is given for a message that is not copied when it is posted.
+var ErrNotShort = errors.New("the message is too long to be copied")
 
 // maxServiceName is what package be carries, and so what every transport takes.
 const maxServiceName = 200
