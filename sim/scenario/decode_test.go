@@ -57,7 +57,7 @@ func TestBadFiles(t *testing.T) {
 		{`["dcqcn"]`, `["dcqcn"], "engine": {"retry_count": 9}`, []string{"engine.retry_count is 9, want 1 to 7"}},
 		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "size", "values": [1]}`, []string{`sweep.of is "size"`, "senders"}},
 		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "senders", "values": []}`, []string{"sweep.values is empty"}},
-		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "senders", "values": [2, 0]}`, []string{"sweep.values: at 0", "workload.senders is 0"}},
+		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "senders", "values": [2, 0]}`, []string{"sweep.values: at 0", "hosts is 1, want 2"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "fire"}]`, []string{`faults.kind is "fire"`, "switch-down"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "down"}]`, []string{`faults.host of "down" is missing`, "want 0 to 2"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "2ms", "kind": "down", "host": 1}]`, []string{"faults.at", "at most duration, 1ms"}},

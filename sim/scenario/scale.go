@@ -10,7 +10,8 @@ import (
 )
 
 // Scale makes the scenario one of so many hosts. The roles keep their shares, and the
-// times between steps or fetches theirs of what a step or fetch takes. Of a
+// times between steps or fetches theirs of what a step or fetch takes. A single switch
+// keeps its buffer, less its headroom, which grows with its ports. Of a
 // leaf-spine network the uplinks keep theirs too, and so does the buffer, less its
 // headroom, and with it the marking thresholds: it shrinks with the pairs of sender
 // and receiver that share a leaf, which is what queues there grow with. So a small
@@ -36,13 +37,15 @@ func (s *Scenario) scale(hosts int) error {
 	if err := c.resize(hosts); err != nil {
 		return err
 	}
-	if c.Topology.Kind == "leafspine" {
+	if c.Topology.Kind != "pair" {
 		was, now := s.headroom(), c.headroom()
 		pool := s.Switch.BufferBytes - was
 		shrink := func(v int) int { return int(int64(v) * int64(c.pairs()) / int64(max(s.pairs(), 1))) }
 		c.Switch.BufferBytes = now + max(shrink(pool), 4*c.NIC.MTU)
-		thresholds := func(v int) int { return int(int64(v) * int64(c.Switch.BufferBytes) / int64(s.Switch.BufferBytes)) }
-		c.Switch.KminBytes, c.Switch.KmaxBytes = thresholds(s.Switch.KminBytes), thresholds(s.Switch.KmaxBytes)
+		if c.Topology.Kind == "leafspine" {
+			thresholds := func(v int) int { return int(int64(v) * int64(c.Switch.BufferBytes) / int64(s.Switch.BufferBytes)) }
+			c.Switch.KminBytes, c.Switch.KmaxBytes = thresholds(s.Switch.KminBytes), thresholds(s.Switch.KmaxBytes)
+		}
 	}
 	c.Faults = slices.Clone(s.Faults)
 	for i := range c.Faults {
@@ -120,11 +123,14 @@ func (s *Scenario) pairs() int {
 	return 1
 }
 
-// headroom is that of a leaf, or of a spine if it has more.
+// headroom is that of the one switch; or of a leaf, or a spine if it has more.
 func (s *Scenario) headroom() int {
 	t := &s.Topology
 	cfg := fabric.Config{NIC: fabric.NICConfig{MTU: mtuOf(s.NIC.MTU)}}
 	host := cfg.HeadroomBytes(fabric.Link{Gbps: t.Gbps, Delay: t.Delay.time()}, true)
+	if t.Kind == "single" {
+		return t.Hosts * host
+	}
 	up := cfg.HeadroomBytes(fabric.Link{Gbps: t.UpGbps, Delay: t.UpDelay.time()}, false)
 	return max(t.PerLeaf*host+t.Spines*up, (t.Hosts+t.PerLeaf-1)/t.PerLeaf*up)
 }

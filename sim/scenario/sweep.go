@@ -12,9 +12,11 @@ import (
 // sweeps are the parameters that a sweep can be of, with what sets them.
 var sweeps = map[string]func(s *Scenario, v int) error{
 	"senders": func(s *Scenario, v int) error {
-		s.Workload.Senders = v
+		if s.Workload.Kind != incastKind {
+			return errors.Errorf("workload.kind is %q, which has no senders", s.Workload.Kind)
+		}
 		s.Topology.Hosts = s.needs()
-		return nil
+		return s.scale(v + 1)
 	},
 	"connections": func(s *Scenario, v int) error {
 		s.Workload.Connections = v
