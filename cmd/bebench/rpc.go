@@ -33,6 +33,8 @@ type rpcFlags struct {
 	window      size.Bytes
 	workers     bool
 	verify      bool
+	lock        bool
+	spin        time.Duration
 	also        []string
 
 	bytes    []int // sizes, read
@@ -71,12 +73,14 @@ func (f *rpcFlags) add(fs *pflag.FlagSet) {
 	fs.Var(&f.window, "window", "bytes that may wait at the receiver of a stream (default 1M)")
 	fs.BoolVar(&f.workers, "on-workers", false, "the server's handler runs on a worker and not where the message came in")
 	fs.BoolVar(&f.verify, "verify", false, "compare every byte, and not only length and number of each message")
+	fs.BoolVar(&f.lock, "lock-threads", false, "give each worker of a node a thread of its own")
+	fs.DurationVar(&f.spin, "spin", 0, "how `long` an idle worker looks for work before it sleeps; 0: a few looks")
 	fs.StringArrayVar(&f.also, "also", nil, "also measure another `NAME=PROGRAM`: it is run with echo, --size, --outstanding and --seconds, and writes one row as in --json")
 }
 
 func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
 	set := c.Flags().Changed
-	err := firstOf(f.device.check(), f.peer.check(hosts, &f.device), f.output.check(), inRange("iters", f.calls, 0, 1<<40), inRange("rounds", f.rounds, 1, 1000),
+	err := firstOf(f.device.check(), f.peer.check(hosts, &f.device), f.output.check(), inRange("iters", f.calls, 0, 1<<40), inRange("rounds", f.rounds, 1, 1000), notNegative("spin", f.spin),
 		contradict(f.calls > 0 && set("duration"), "-D and -n contradict each other"),
 		contradict(set("window") && !f.stream, "--window is of streams, and without --stream there are none"),
 		contradict(f.workers && f.stream, "--on-workers is for calls, and --stream measures streams"),
@@ -168,7 +172,9 @@ func (r *rpcRun) open(name string) psjob.Open {
 	if name != "be" {
 		return psjob.OverTCP
 	}
-	return psjob.NewNodes(r.dev.again, r.f.device.nodeConfig(), r.f.device.cm).Open
+	cfg := r.f.device.nodeConfig()
+	cfg.LockThreads, cfg.Spin = r.f.lock, r.f.spin
+	return psjob.NewNodes(r.dev.again, cfg, r.f.device.cm).Open
 }
 
 // params are those of one measurement.
