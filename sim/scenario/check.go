@@ -170,6 +170,12 @@ func (s *Scenario) check() error {
 		{"switch.ecn_gbps", sw.ECNGbps, 1, 8000, "it is the rate that the thresholds are for"},
 		{"tcp.mss_bytes", s.TCP.MSS, 100, 8942, "it is a segment's payload: 1460 fits a frame of 1500 bytes"},
 		{"tcp.cores", s.TCP.Cores, 1, 1024, "it is a number of processor cores"},
+		{"nic.dcqcn_params.increase_bytes", s.NIC.Params.IncreaseBytes, 0, math.MaxInt32, "0 is as nic.dcqcn has it"},
+		{"nic.dcqcn_params.fast_steps", s.NIC.Params.FastSteps, 0, 1000, "0 is as nic.dcqcn has it"},
+		{"nic.dcqcn_params.gain_1024", s.NIC.Params.Gain, 0, 1024, "it is in 1024ths, 0 is as nic.dcqcn has it"},
+		{"nic.dcqcn_params.rai_mbps", s.NIC.Params.Rai, 0, 800_000, "0 is as nic.dcqcn has it"},
+		{"nic.dcqcn_params.rhai_mbps", s.NIC.Params.Rhai, 0, 800_000, "0 is as nic.dcqcn has it"},
+		{"nic.dcqcn_params.rmin_mbps", s.NIC.Params.Rmin, 0, 800_000, "0 is as nic.dcqcn has it"},
 		{"nic.quantum", s.NIC.Quantum, 1, 1024, "it is a number of packets"},
 		{"engine.fragment_bytes", e.FragmentBytes, 256, 16 << 20, "it is what one WRITE or READ carries"},
 		{"engine.eager_bytes", e.EagerBytes, 256, 1 << 20, "messages up to here are one SEND"},
@@ -190,7 +196,7 @@ func (s *Scenario) check() error {
 		return err
 	}
 	if _, ok := dcqcnProfiles[s.NIC.DCQCN]; !ok {
-		return oneOf("nic.dcqcn", s.NIC.DCQCN, "paper15", "off")
+		return oneOf("nic.dcqcn", s.NIC.DCQCN, "paper15", "nic", "ns3", "off")
 	}
 	if caches[s.NIC.Cache] == nil {
 		return oneOf("nic.cache", s.NIC.Cache, "none", "cx5", "cx6")

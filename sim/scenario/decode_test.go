@@ -51,6 +51,7 @@ func TestBadFiles(t *testing.T) {
 		{`["dcqcn"]`, `[{"name": "a", "transport": "udp"}]`, []string{`transport is "udp"`, "tcp-cubic-5"}},
 		{`["dcqcn"]`, `["dcqcn"], "nic": {"mtu_bytes": 1500}`, []string{"nic.mtu_bytes is 1500", "4096"}},
 		{`["dcqcn"]`, `["dcqcn"], "nic": {"dcqcn": "on"}`, []string{`nic.dcqcn is "on"`, "paper15"}},
+		{`["dcqcn"]`, `["dcqcn"], "nic": {"dcqcn_params": {"rai_mbps": -1}}`, []string{"nic.dcqcn_params.rai_mbps is -1, want 0 to"}},
 		{`["dcqcn"]`, `["dcqcn"], "nic": {"cache": "cx7"}`, []string{`nic.cache is "cx7"`, "cx6"}},
 		{`["dcqcn"]`, `["dcqcn"], "switch": {"ecn_kmin_bytes": 5}`, []string{"switch.ecn_kmin_bytes is 5, want 0 to 0", "ecn_kmax_bytes"}},
 		{`["dcqcn"]`, `["dcqcn"], "switch": {"ecn_pmax": 2}`, []string{"switch.ecn_pmax is 2, want 0 to 1"}},

@@ -55,9 +55,34 @@ var caches = map[string]func() fabric.Cache{
 	"cx6":  fabric.CacheCX6,
 }
 
-var dcqcnProfiles = map[string]func() fabric.DCQCN{
-	"paper15": fabric.DCQCN15,
-	"off":     func() fabric.DCQCN { return fabric.DCQCN{} },
+// dcqcnProfiles are the parameters of congestion control by name, for a link's rate.
+var dcqcnProfiles = map[string]func(gbps int) fabric.DCQCN{
+	"paper15": func(int) fabric.DCQCN { return fabric.DCQCN15() },
+	"nic":     func(int) fabric.DCQCN { return fabric.DCQCNCX() },
+	"ns3":     fabric.DCQCNHPCC,
+	"off":     func(int) fabric.DCQCN { return fabric.DCQCN{} },
+}
+
+// over gives the parameters of a profile, but for those that are set.
+func (d *DCQCN) over(p fabric.DCQCN) fabric.DCQCN {
+	const mega = 1_000_000
+	gain1024 := fabric.DCQCN15().Gain / 4 // which is 1/256
+	if p == (fabric.DCQCN{}) {
+		return p // off
+	}
+	return fabric.DCQCN{
+		CNPInterval:   cmp.Or(d.CNPInterval.time(), p.CNPInterval),
+		AlphaTimer:    cmp.Or(d.AlphaTimer.time(), p.AlphaTimer),
+		IncreaseTimer: cmp.Or(d.IncreaseTimer.time(), p.IncreaseTimer),
+		IncreaseBytes: cmp.Or(int64(d.IncreaseBytes), p.IncreaseBytes),
+		FastSteps:     cmp.Or(d.FastSteps, p.FastSteps),
+		Gain:          cmp.Or(int64(d.Gain)*gain1024, p.Gain),
+		Rai:           cmp.Or(int64(d.Rai)*mega, p.Rai),
+		Rhai:          cmp.Or(int64(d.Rhai)*mega, p.Rhai),
+		Rmin:          cmp.Or(int64(d.Rmin)*mega, p.Rmin),
+		DecreaseGap:   cmp.Or(d.DecreaseGap.time(), p.DecreaseGap),
+		KeepTarget:    p.KeepTarget,
+	}
 }
 
 // mtu is the variant's path MTU in bytes.
@@ -78,7 +103,7 @@ func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
 		cfg.Switch.LossyECN = fabric.ECNDCTCP()
 	}
 	if !v.NoDCQCN {
-		cfg.NIC.DCQCN = dcqcnProfiles[s.NIC.DCQCN]()
+		cfg.NIC.DCQCN = s.NIC.Params.over(dcqcnProfiles[s.NIC.DCQCN](cmp.Or(v.Gbps, t.Gbps)))
 	}
 	down := fabric.Link{Gbps: cmp.Or(v.Gbps, t.Gbps), Delay: t.Delay.time()}
 	var f *fabric.Fabric

@@ -38,3 +38,18 @@ func TestScale(t *testing.T) {
 		t.Error("an incast of one host")
 	}
 }
+
+// TestDCQCNParams: a file may change parameters of congestion control one by one.
+func TestDCQCNParams(t *testing.T) {
+	s := load(t, "incast")
+	d := DCQCN{Rai: 5, Gain: 8}
+	got := d.over(dcqcnProfiles[s.NIC.DCQCN](100))
+	want := dcqcnProfiles["paper15"](100)
+	want.Rai, want.Gain = 5_000_000, 2*want.Gain // the paper has 1/256
+	if got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if off := d.over(dcqcnProfiles["off"](100)); off != dcqcnProfiles["off"](100) {
+		t.Errorf("without congestion control: %+v", off)
+	}
+}

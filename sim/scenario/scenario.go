@@ -56,8 +56,24 @@ type Switch struct {
 type NIC struct {
 	MTU     int    `json:"mtu_bytes,omitempty"` // default 4096
 	Quantum int    `json:"quantum,omitempty"`   // packets a queue pair sends in its turn; default 1
-	DCQCN   string `json:"dcqcn,omitempty"`     // parameters: "paper15" (default), "off"
+	DCQCN   string `json:"dcqcn,omitempty"`     // parameters: "paper15" (default), "nic" (ConnectX as it comes), "ns3" (of the HPCC simulator), "off"
 	Cache   string `json:"cache,omitempty"`     // of queue pair contexts: "none" (default: all fit), "cx5", "cx6"
+	Params  DCQCN  `json:"dcqcn_params"`        // instead of those of dcqcn
+}
+
+// DCQCN is parameters of congestion control; see fabric.DCQCN. What is 0 is as
+// NIC.DCQCN has it.
+type DCQCN struct {
+	CNPInterval   Span `json:"cnp_interval,omitempty"`
+	AlphaTimer    Span `json:"alpha_timer,omitempty"`
+	IncreaseTimer Span `json:"increase_timer,omitempty"`
+	IncreaseBytes int  `json:"increase_bytes,omitempty"`
+	FastSteps     int  `json:"fast_steps,omitempty"`
+	Gain          int  `json:"gain_1024,omitempty"` // g, in 1024ths
+	Rai           int  `json:"rai_mbps,omitempty"`
+	Rhai          int  `json:"rhai_mbps,omitempty"`
+	Rmin          int  `json:"rmin_mbps,omitempty"`
+	DecreaseGap   Span `json:"decrease_gap,omitempty"`
 }
 
 // Engine is what every engine of ByteExpress is like; see package cluster. The
