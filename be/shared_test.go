@@ -180,6 +180,19 @@ func TestSharedReceivesOutliveTheirPeers(t *testing.T) {
 	}
 }
 
+// TestSharedReceivesOutliveMutePeers: peers that come and vanish without a message, many
+// more than there are receives, leave room for one that stays.
+func TestSharedReceivesOutliveMutePeers(t *testing.T) {
+	h := newHub(t, 1, be.Config{SharedReceives: 16, RecvDepth: 4}, be.Config{})
+	for i := range 40 {
+		p := newRawPeer(t, h.fabric, fmt.Sprintf("mute%d", i), h.listener.Addr().String())
+		p.tcp.Close()
+		eventually(t, "the engine is gone", func() bool { return h.node.Stats().Engines == 0 })
+	}
+	s, c := h.dial(t, 0)
+	burst(t, []*be.Socket{s}, []*be.Socket{c}, 100)
+}
+
 func TestSharedReceivesConfig(t *testing.T) {
 	for _, cfg := range []be.Config{{SharedReceives: 7, RecvDepth: 4}, {SharedReceives: -1}, {SharedReceives: 64, CQEntries: 64}, {SharedReceives: 1 << 21}} {
 		f := sim.NewFabric(sim.Config{})

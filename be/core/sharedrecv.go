@@ -40,9 +40,10 @@ type SharedRecv struct {
 	members []*Engine // in any order
 	sweepAt time.Duration
 
-	seq    uint64   // receives ever posted
-	newest uint64   // how many of them had been posted with the newest that is complete
-	broken []uint64 // the value of seq when a queue pair broke that may have kept a receive
+	seq      uint64   // receives ever posted
+	newest   uint64   // how many of them had been posted with the newest that is complete
+	broken   []uint64 // the value of seq when a queue pair broke that may have kept a receive
+	forgiven int      // the first of broken for which no receive is counted as lost
 }
 
 // entryState is what the queue remembers of one receive.
@@ -157,7 +158,14 @@ func (p *SharedRecv) enter(e *Engine) error {
 			return err
 		}
 	}
+	if !p.room() && len(p.broken) > 0 {
+		p.find()
+	}
 	if !p.room() {
+		if len(p.broken) > p.forgiven && (p.n+1)*p.least <= len(p.state) {
+			p.rouse()
+			return ErrLent
+		}
 		return fmt.Errorf("%w: %d receives, %d for each of %d engines", ErrShared, p.total, p.least, p.n)
 	}
 	if !p.join(&e.share) {
@@ -168,8 +176,21 @@ func (p *SharedRecv) enter(e *Engine) error {
 		}
 		return ErrLent
 	}
+	e.newest = p.newest // it took none of those before
 	p.members = append(p.members, e)
 	return nil
+}
+
+// rouse has the peers of all engines say something: what they take of the queue shows
+// which receives were kept.
+func (p *SharedRecv) rouse() {
+	for _, e := range p.members {
+		if e.state == engineUp && !e.pinged {
+			e.pinged = true
+			e.control(control{typ: wire.Ping})
+			p.touch(e.h)
+		}
+	}
 }
 
 // exit takes a share back. The engine's queue pair is closed.
@@ -183,6 +204,24 @@ func (p *SharedRecv) exit(e *Engine, broken bool) {
 	p.members = p.members[:last]
 	if p.leave(&e.share, broken) {
 		p.broken = append(p.broken, p.seq)
+	}
+	if len(p.broken) > len(p.state) { // no more can be kept than there are
+		p.pardon(1)
+		p.broken, p.forgiven = slices.Delete(p.broken, 0, 1), p.forgiven-1
+	}
+	if len(p.members) == 0 {
+		// Nothing is received any more that would show which receives were kept, if any.
+		// The next engines are let in all the same: what they receive shows it.
+		p.pardon(len(p.broken))
+	}
+}
+
+// pardon has no receives counted as lost for the first n of broken.
+func (p *SharedRecv) pardon(n int) {
+	if more := n - p.forgiven; more > 0 {
+		p.total += more
+		p.posted += more
+		p.forgiven = n
 	}
 }
 
@@ -213,7 +252,7 @@ func (p *SharedRecv) Tick(now time.Duration) {
 	}
 	p.epoch++
 	p.active = 0
-	lent, oldest := false, p.newest
+	lent := false
 	for _, e := range p.members {
 		if e.share.active(&p.shares) {
 			p.active++
@@ -222,9 +261,8 @@ func (p *SharedRecv) Tick(now time.Duration) {
 			p.ask(e)
 		}
 		lent = lent || e.share.size > p.least
-		oldest = min(oldest, e.newest)
 	}
-	p.find(oldest)
+	p.find()
 	p.sweepAt = Never
 	if lent {
 		p.sweepAt = now + shareEpoch
@@ -233,10 +271,13 @@ func (p *SharedRecv) Tick(now time.Duration) {
 
 // find takes receives back that broken queue pairs have kept. Receives are taken in
 // the order of posting, and a queue pair has one message at a time: when each that is
-// left has completed one of the receives after oldest, those before that are not
-// complete never will be.
-func (p *SharedRecv) find(oldest uint64) {
-	n := 0
+// left has completed one of the receives after one, those before that are not complete
+// never will be.
+func (p *SharedRecv) find() {
+	oldest, n := p.newest, 0
+	for _, e := range p.members {
+		oldest = min(oldest, e.newest)
+	}
 	for n < len(p.broken) && p.broken[n] < oldest {
 		n++
 	}
@@ -251,7 +292,7 @@ func (p *SharedRecv) find(oldest uint64) {
 			found++
 		}
 	}
-	p.broken = p.broken[:copy(p.broken, p.broken[n:])]
-	p.total += n
-	p.posted += n - found // each was taken for lost
+	p.pardon(n)
+	p.broken, p.forgiven = slices.Delete(p.broken, 0, n), p.forgiven-n
+	p.posted -= found // these were not
 }
