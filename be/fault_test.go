@@ -276,7 +276,7 @@ func TestSendCompletionsLate(t *testing.T) {
 	server, client := p.connect(t, "late")
 	ctx := limit(t)
 	var wg sync.WaitGroup
-	const goroutines, each = 4, 20_000
+	const goroutines, each = 4, 4000
 	for range goroutines {
 		for _, way := range []struct {
 			n *be.Node
