@@ -28,6 +28,7 @@ type rawPeer struct {
 	pool *bemalloc.Pool
 	lkey mr.LKey
 	buf  []byte
+	sent int // SENDs, whose bytes lie apart: the device may not have read the last one's yet
 }
 
 // newRawPeer connects to a listener as a well-behaved dialer would, one that knows some
@@ -115,8 +116,13 @@ func (p *rawPeer) reached() []byte { return p.buf[3<<14:] }
 // send posts a SEND of these bytes.
 func (p *rawPeer) send(b []byte) {
 	p.t.Helper()
-	n := copy(p.buf[1<<15:], b)
-	wr := qp.SendWR{Opcode: qp.Send, SGEs: []qp.SGE{{Addr: mr.Addr(p.buf[1<<15:]), Length: uint32(n), LKey: p.lkey}}}
+	at := p.buf[1<<15:]
+	if len(b) <= rawReceive {
+		at = at[p.sent%32*rawReceive:]
+	}
+	p.sent++
+	n := copy(at, b)
+	wr := qp.SendWR{Opcode: qp.Send, SGEs: []qp.SGE{{Addr: mr.Addr(at), Length: uint32(n), LKey: p.lkey}}}
 	if _, err := p.q.PostSend([]qp.SendWR{wr}); err != nil {
 		p.t.Fatal(err)
 	}
