@@ -3,6 +3,7 @@ package msgtest
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/byteexpress/byteexpress/be"
@@ -94,7 +95,7 @@ func check(b []byte, size int, seed uint64, m int64, whole bool) string {
 	var n [numberBytes]byte
 	binary.LittleEndian.PutUint64(n[:], uint64(m))
 	if head := min(size, numberBytes); string(b[:head]) != string(n[:head]) {
-		return fmt.Sprintf("message %x came instead of %x", b[:head], n[:head])
+		return fmt.Sprintf("message %x came instead of %x", b[:head], slices.Clone(n[:head])) // a copy: n would be on the heap in every call
 	}
 	if whole && size > numberBytes {
 		if at := pattern.Check(b[numberBytes:], seed); at >= 0 {
