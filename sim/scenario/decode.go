@@ -58,7 +58,7 @@ func wanted(t reflect.Type) string {
 func checkKeys(file []byte) error {
 	d := json.NewDecoder(bytes.NewReader(file))
 	if err := walk(d, reflect.TypeFor[Scenario](), ""); err != nil {
-		return err
+		return errors.Wrapf(err, "line %d", 1+bytes.Count(file[:d.InputOffset()], []byte("\n")))
 	}
 	if d.More() {
 		return errors.New("there is more after the object: a file has one")
@@ -74,6 +74,9 @@ func walk(d *json.Decoder, t reflect.Type, path string) error {
 	}
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	if t == reflect.TypeFor[Span]() {
+		return errors.Wrap(new(Span).set(tok), path)
 	}
 	switch tok {
 	case json.Delim('['):

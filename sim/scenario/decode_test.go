@@ -31,8 +31,8 @@ func TestBadFiles(t *testing.T) {
 		{`"kind": "single"`, `"kind": "single", "hosts": 2`, []string{"topology.hosts is 2", "the workload has 3", "leave it out"}},
 		{`"kind": "single"`, `"kind": "single", "gbps": 1000`, []string{"topology.gbps is 1000, want 1 to 800"}},
 		{`"kind": "single"`, `"kind": "single", "gbps": 2.5`, []string{"topology.gbps", "want a whole number"}},
-		{`"duration": "1ms"`, `"duration": "1 fortnight"`, []string{`"1 fortnight"`, "want 0s to 3600s"}},
-		{`"duration": "1ms"`, `"duration": 5`, []string{"a time is 5", `"10ms"`}},
+		{`"duration": "1ms"`, `"duration": "1 fortnight"`, []string{`line 1: duration: is "1 fortnight"`, "want a time of 0s to 3600s"}},
+		{`"duration": "1ms"`, `"duration": 5`, []string{"duration: is 5, want a time in text", `"10ms"`}},
 		{`"duration": "1ms"`, `"duration": "2s"`, []string{"duration is 2s, want 1us to 1s"}},
 		{`"duration": "1ms"`, `"duration": "1ms", "warmup": "1ms"`, []string{"warmup is 1ms", "part of duration"}},
 		{`"duration": "1ms"`, `"duration": "1s", "sample": "1us"`, []string{"sample is 1us, want at least 10us"}},
@@ -68,7 +68,9 @@ func TestBadFiles(t *testing.T) {
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "uplink-down", "switch": 0, "leaf": 0}]`, []string{"needs links between switches"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "switch-down", "switch": 1}]`, []string{"faults.switch", "want 0 to 0"}},
 		{`["dcqcn"]}`, `["dcqcn"]} {}`, []string{"more after the object"}},
-		{`["dcqcn"]}`, `["dcqcn"]`, []string{"not JSON"}},
+		{`["dcqcn"]}`, `["dcqcn"]`, []string{"line 2: not JSON"}},
+		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": 5, "kind": "down", "host": 1}]`, []string{"line 2: faults.at: is 5"}},
+		{`["dcqcn"]`, `["dcqcn"] "nic": {}`, []string{"line 2: not JSON"}},
 	} {
 		if !strings.Contains(minimal, tt.old) {
 			t.Fatalf("the file has no %s", tt.old)

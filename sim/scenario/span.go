@@ -37,9 +37,18 @@ func (s Span) MarshalJSON() ([]byte, error) { return json.Marshal(s.String()) }
 
 // UnmarshalJSON reads text as "10ms".
 func (s *Span) UnmarshalJSON(b []byte) error {
-	var text string
-	if err := json.Unmarshal(b, &text); err != nil {
-		return errors.Errorf("a time is %s, want text as \"10ms\" or \"300ns\"", b)
+	var v any
+	if err := json.Unmarshal(b, &v); err != nil {
+		return err
+	}
+	return s.set(v)
+}
+
+// set reads a value of a file.
+func (s *Span) set(v any) error {
+	text, ok := v.(string)
+	if !ok {
+		return errors.Errorf("is %v, want a time in text, as \"10ms\" or \"300ns\"", v)
 	}
 	for _, u := range units {
 		number, ok := strings.CutSuffix(text, u.name)
@@ -49,5 +58,5 @@ func (s *Span) UnmarshalJSON(b []byte) error {
 			return nil
 		}
 	}
-	return errors.Errorf("a time is %q, want 0s to %ds, as \"10ms\", \"2.5us\" or \"300ns\"", text, maxSpan)
+	return errors.Errorf("is %q, want a time of 0s to %ds, as \"10ms\", \"2.5us\" or \"300ns\"", text, maxSpan)
 }

@@ -79,8 +79,13 @@ func (s *Scenario) Pick(names []string) error {
 func (s *Scenario) standard(name string) (Variant, error) {
 	i := slices.IndexFunc(standard, func(v Variant) bool { return v.Name == name })
 	if i < 0 {
-		return Variant{}, errors.Errorf("variant %q: want one of the scenario's, %s, or a standard one, %s",
-			name, strings.Join(s.names(), ", "), strings.Join(Standard(), ", "))
+		names := s.names()
+		for _, n := range Standard() {
+			if !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+		return Variant{}, errors.Errorf("variant %q: want one of the scenario's or a standard one: %s", name, strings.Join(names, ", "))
 	}
 	v := standard[i]
 	v.Transport = cmp.Or(v.Transport, rdmaTransport)
