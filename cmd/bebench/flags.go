@@ -152,7 +152,7 @@ func args(c *cobra.Command, hosts []string) map[string]any {
 	m := map[string]any{}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		s := f.Value.String()
-		if !f.Changed && (s == "" || s == "0") {
+		if !f.Changed && (s == "" || s == "0" || s == "0s" || s == "[]") {
 			return
 		}
 		switch f.Value.Type() {

@@ -47,7 +47,7 @@ func newMsgCompare(e *env) *cobra.Command {
 	fs := c.Flags()
 	fs.SortFlags = false
 	f.device.add(fs)
-	fs.StringSliceVar(&f.sizes, "sizes", []string{"64", "4K", "64K", "1M", "16M"}, "message `sizes` in bytes; K, M, G are powers of 1024")
+	fs.StringSliceVarP(&f.sizes, "sizes", "s", []string{"64", "4K", "64K", "1M", "16M"}, "message `sizes` in bytes; K, M, G are powers of 1024")
 	fs.IntSliceVar(&f.sockets, "sockets", []int{1, 64}, "`numbers` of sockets")
 	fs.StringSliceVar(&f.over, "over", []string{msgtest.OverCopy, msgtest.OverBE, msgtest.OverTCP}, "what to measure")
 	fs.StringArrayVar(&f.also, "also", nil, "also measure another `NAME=PROGRAM`: it is run with bw or lat, --size, --sockets, --depth and --seconds, and writes one row as in --json")
@@ -70,7 +70,7 @@ func (f *compareFlags) check(set func(string) bool) error {
 	for _, s := range f.sizes {
 		n, err := size.Parse(s)
 		if err != nil {
-			return exit.Usagef("--sizes %v", err)
+			return exit.Usagef("--sizes: %v", err)
 		}
 		f.bytes = append(f.bytes, n)
 	}

@@ -38,19 +38,19 @@ type nodeFlags struct {
 
 // addNode adds the flags of the node.
 func (f *nodeFlags) addNode(fs *pflag.FlagSet) {
-	fs.Var(&f.window, "window", "send window of each engine in bytes (default 256 KiB)")
-	fs.DurationVar(&f.target, "window-target", 0, "make the window adaptive, between a fragment and --window: let a request wait so `long` in the network; 0: static")
-	fs.Var(&f.nodeWindow, "node-window", "send window in bytes of all engines of the node together; 0: no bound")
+	fs.Var(&f.window, "window", "send window of each engine in bytes, at least --fragment (default 256 KiB, or a fragment)")
+	fs.DurationVar(&f.target, "window-target", 0, "make the window adaptive, between a fragment and --window: let a request wait so `long`, as 20us, in the network; 0: static")
+	fs.Var(&f.nodeWindow, "node-window", "send window in bytes of all engines of the node together, at least --fragment; 0: no bound")
 	fs.Var(&f.fragment, "fragment", "bytes of a WRITE (default 64 KiB)")
 	fs.Var(&f.eager, "eager", "messages up to so many bytes are sent whole (default 8 KiB)")
 	fs.IntVar(&f.sendDepth, "send-depth", be.DefaultSendDepth, "work requests of an engine's chain")
 	fs.IntVar(&f.recvDepth, "recv-depth", be.DefaultRecvDepth, "receives that an engine posts: the peer's credits")
 	fs.IntVar(&f.backlog, "backlog", be.DefaultBacklog, "messages that a peer may send on a socket ahead of the receiver")
-	fs.IntVar(&f.srq, "srq", 0, "let the engines of a worker take receives from one shared queue of so many, --recv-depth (default 8) promised to each; 0: each has its own")
+	fs.IntVar(&f.srq, "srq", 0, "let the engines of a worker take receives from one shared queue of so many, --recv-depth (default 8) promised to each, at most half of it; 0: each has its own")
 	fs.IntVar(&f.workers, "workers", 1, "goroutines that drive engines, each with a completion queue of its own")
 	fs.BoolVar(&f.lock, "lock-threads", false, "give each worker a thread of its own")
 	fs.IntSliceVar(&f.pin, "pin", nil, "keep worker i on the i-th of these `CPUs`: 0,1")
-	fs.DurationVar(&f.spin, "spin", 0, "how `long` an idle worker looks for work before it sleeps; 0: a few looks")
+	fs.DurationVar(&f.spin, "spin", 0, "how `long`, as 50us, an idle worker looks for work before it sleeps; 0: a few looks")
 }
 
 // addSockets adds the flags of the sockets.
@@ -85,7 +85,24 @@ func (f *nodeFlags) check(set func(string) bool) error {
 	if set("eager") {
 		err = firstOf(err, inRange("eager", int(f.eager), leastFragment, 1<<20))
 	}
-	return err
+	return firstOf(err, f.fits(set))
+}
+
+// fits checks flags against each other that be.Config does not take together.
+func (f *nodeFlags) fits(set func(string) bool) error {
+	fragment := be.DefaultFragmentBytes
+	if set("fragment") {
+		fragment = int(f.fragment)
+	}
+	for flag, n := range map[string]size.Bytes{"window": f.window, "node-window": f.nodeWindow} {
+		if set(flag) && int(n) < fragment {
+			return exit.Usagef("--%s %d: must be at least --fragment, %d", flag, int(n), fragment)
+		}
+	}
+	if f.srq > 0 && f.srq < 2*f.recvDepth {
+		return exit.Usagef("--srq %d: must be at least twice --recv-depth, %d, or 0 for none", f.srq, f.recvDepth)
+	}
+	return nil
 }
 
 func notNegative(flag string, d time.Duration) error {

@@ -99,7 +99,7 @@ func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
 	for _, s := range f.sizes {
 		n, err := size.Parse(s)
 		if err != nil {
-			return exit.Usagef("--size %v", err)
+			return exit.Usagef("--size: %v", err)
 		}
 		if n < 8 || n > 32<<20 {
 			return exit.Usagef("--size %s: must be 8 bytes to 32M", s)

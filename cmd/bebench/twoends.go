@@ -61,6 +61,7 @@ func (t *twoEnds) client(addr string) error {
 }
 
 func (t *twoEnds) server() error {
+	fmt.Fprintf(t.e.stderr, "bebench: %s: the server, as no host is given; --local runs both ends here\n", t.hello.Command)
 	return serveClients(t.e, t.newServer(t.peer.once), t.peer.port, "client", "done")
 }
 
