@@ -15,11 +15,16 @@ func (s *Shard) push(payload []byte) error {
 	if err != nil {
 		return err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.apply(req)
+}
+
+// apply applies a push, unless it was applied before. The caller holds mu.
+func (s *Shard) apply(req request) error {
 	if i := firstNotFinite(req.gradients); i >= 0 {
 		return archon.Errorf(archon.InvalidArgument, "gradient %d of key %#x is %v", i%s.cfg.Dim, req.key(i/s.cfg.Dim), floatAt(req.gradients, i))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.closed {
 		return errClosed
 	}

@@ -44,6 +44,33 @@
 // such a Push with [ErrForgotten]: it may be missing, but it is never applied twice. A new
 // client whose clock is behind the birth of a forgotten one is refused likewise.
 //
+// # Replicas
+//
+// A shard may have several replicas ([Shard.Replicate]), which a client reaches by a
+// channel. Each applies the pushes that clients bring, sends them to the others in order,
+// and answers when every other one has them, or cannot be fetched from. So:
+//
+//   - A Push that was answered is at every replica that serves, and at none twice. It is
+//     lost only if all replicas that had it die before another copied them.
+//   - A Fetch sees every Push that was answered before it began, at any replica. For that
+//     a replica serves only while it holds a lease of each other one, or that one cannot
+//     be reached; else a call waits, and is then refused as retryable.
+//   - A replica that returns after a while takes what it missed from the others' logs; one
+//     that begins anew, or was away for longer than the logs are, copies another
+//     ([Replica.Wait]). Meanwhile the others serve.
+//   - Replicas that live and cannot reach each other, though clients reach both, go on each
+//     on its own. Fetches then miss what the other one took; when they meet again, both
+//     take the other's pushes, each once.
+//   - All replicas apply the same pushes, and versions agree. Clients send pushes to one
+//     replica while that lives, and so all apply them in one order, and agree in every bit;
+//     pushes to different replicas at once may be applied in different orders, so that last
+//     bits, and Adagrad's steps, differ.
+//   - With three replicas or more, one that was away while a second took pushes and died
+//     may miss those that the third has only by a copy. Two have no such case.
+//
+// Clocks need only to run equally fast. The fetch of a replicated shard runs on a worker
+// of the server: give that as many as pushes and fetches may wait at once.
+//
 // # Snapshots
 //
 // [Shard.SaveFile] writes rows, versions, optimizer state and what is remembered of the

@@ -20,6 +20,9 @@ func testPush(id requestID, key uint64) []byte {
 func newTestShard(t testing.TB, cfg Config) *Shard {
 	t.Helper()
 	cfg.Dim, cfg.LearningRate = 1, 1
+	if cfg.MaxRows == 0 {
+		cfg.MaxRows = 1 << 10
+	}
 	s, err := NewShard(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ type Shard struct {
 	table   *table
 	clients *clients
 	closed  bool
+	replica *Replica // nil: the shard has no replicas
 }
 
 // NewShard makes an empty shard.
@@ -45,7 +46,14 @@ func (s *Shard) Close() error {
 // Register makes the shard answer Fetch and Push at srv. The handlers run inline:
 // they take time in proportion to the request's length, which the transport and
 // MaxKeys bound.
+// Those of a replica run on workers, since they may wait for others.
 func (s *Shard) Register(srv *archon.Server) error {
+	if r := s.replica; r != nil {
+		if err := srv.Handle(MethodFetch, s.handleFetch); err != nil {
+			return err
+		}
+		return srv.Handle(MethodPush, r.handlePush)
+	}
 	if err := srv.HandleInline(MethodFetch, s.handleFetch); err != nil {
 		return err
 	}
@@ -117,6 +125,11 @@ func (s *Shard) misplaced(key uint64) error {
 const blockKeys = 64
 
 func (s *Shard) handleFetch(call *archon.ServerCall) error {
+	if s.replica != nil {
+		if err := s.replica.ready(); err != nil {
+			return err
+		}
+	}
 	req, err := parseRequest(call.Payload(), &s.cfg, false)
 	if err != nil {
 		return err

@@ -215,11 +215,12 @@ func FuzzRestore(f *testing.F) {
 			b = bytes.Clone(b)
 			resum(b, rng)
 		}
-		s := newTestShard(t, Config{})
+		cfg := Config{MaxRows: 64}
+		s := newTestShard(t, cfg)
 		if s.Restore(bytes.NewReader(b)) != nil {
 			return
 		}
-		again := restored(t, s, Config{})
+		again := restored(t, s, cfg)
 		if again.Rows() != s.Rows() || len(again.clients.byID) != len(s.clients.byID) {
 			t.Errorf("%d rows and %d clients, then %d and %d", s.Rows(), len(s.clients.byID), again.Rows(), len(again.clients.byID))
 		}

@@ -45,7 +45,7 @@ func newTable(cfg *Config) *table {
 	if cfg.Optimizer == Adagrad {
 		stride *= 2
 	}
-	perChunk := max(1, chunkBytes/(4*stride))
+	perChunk := max(1, min(chunkBytes/(4*stride), cfg.MaxRows))
 	return &table{
 		dim: cfg.Dim, stride: stride, seed: cfg.Seed, scale: cfg.InitialScale, memory: cfg.Memory,
 		index: make([]indexEntry, 64), chunkShift: bits.Len(uint(perChunk)) - 1,
