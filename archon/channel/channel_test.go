@@ -23,12 +23,13 @@ func TestCallsSpread(t *testing.T) {
 	r.HedgeQuantile = -1 // a hedge goes elsewhere
 	ch := newChannel(t, channel.Config{Resolver: channel.Static(list...), Recovery: r})
 	eventually(t, "every replica answers", func() bool {
-		for _, r := range ch.Stats().Replicas {
+		replicas := ch.Stats().Replicas
+		for _, r := range replicas {
 			if r.Path != core.TCP {
 				return false
 			}
 		}
-		return true
+		return len(replicas) == 3
 	})
 	seen := map[string]int{}
 	for range 200 {
