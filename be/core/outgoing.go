@@ -180,8 +180,13 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 	}
 	m.state, m.err = sendEnded, err
 	if s := m.sock; s != nil {
-		if s.queue.head == nil {
+		switch at := s.at[starts]; {
+		case at == 0:
+		case s.queue.head == nil:
 			e.sched.remove(starts, s)
+		case s.queue.head.large != (at == asksSlot): // it waits elsewhere with what is next
+			e.sched.remove(starts, s)
+			e.sched.begin(s)
 		}
 		switch at := s.at[writes]; {
 		case at == 0:
