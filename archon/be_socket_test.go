@@ -193,6 +193,31 @@ func TestHostileBundles(t *testing.T) {
 	}
 }
 
+// TestPingLeaves: who waits for an answer is told that the ping is on its way.
+func TestPingLeaves(t *testing.T) { eachTransport(t, testPingLeaves) }
+
+func testPingLeaves(t *testing.T, tr transport) {
+	client, server := tr.sockets(t)
+	c := archon.NewClient(client, archon.ClientConfig{})
+	over := make(chan error, 1)
+	var p archon.Ping
+	if err := c.GoPing(&p, func(p *archon.Ping) { over <- p.Err }); err != nil {
+		t.Fatal(err)
+	}
+	for limit := time.Now().Add(time.Minute); !p.Left(); time.Sleep(time.Millisecond) {
+		if time.Now().After(limit) {
+			t.Error("the ping has not left")
+			break
+		}
+	}
+	c.Close()
+	if err := <-over; !errors.Is(err, archon.Unavailable) {
+		t.Errorf("the ping ended with %v, though nobody answered", err)
+	}
+	<-c.Done()
+	server.Close()
+}
+
 // TestShutdownOverTransports: answers that are on their way when the last call ends
 // arrive.
 func TestShutdownOverTransports(t *testing.T) { eachTransport(t, testShutdownOverTransports) }

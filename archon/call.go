@@ -18,7 +18,7 @@ type Call struct {
 	Err      error    // likewise; an *Error
 
 	id     CallID
-	table  *callTable // of its client; nil: calls
+	table  *callTable // of its client; nil: it was never begun
 	done   func(*Call)
 	wake   chan struct{} // of Client.Call
 	stream *Stream       // what items go to; nil: there are none
@@ -119,7 +119,7 @@ func (c *Client) begin(call *Call, b Buf, done func(*Call)) error {
 // post sends a message of the call that id names in table, if table is not nil.
 // With an error, raw stays the caller's.
 func (c *Client) post(raw []byte, table *callTable, id CallID) error {
-	if c.short != nil && c.short.PostShort(raw) == nil {
+	if c.short != nil && table != &c.pings && c.short.PostShort(raw) == nil { // which does not tell when a ping leaves
 		c.sock.Free(raw)
 		return nil
 	}

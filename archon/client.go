@@ -124,8 +124,9 @@ func (c *Client) Received() uint64 {
 	return n
 }
 
-// Sent moves on whenever something leaves, likewise, pings aside. A ping that has not
-// left yet (Ping.Left) waits behind it.
+// Sent moves on whenever something leaves, likewise, pings aside, and short messages
+// where the transport copies them. A ping that has not left yet (Ping.Left) waits behind
+// it.
 func (c *Client) Sent() uint64 {
 	n := c.sent.Load()
 	if c.progress != nil {
