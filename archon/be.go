@@ -43,8 +43,6 @@ func (t BE) Listen(addr string) (Listener, error) {
 	return beListener{l, t.Node}, nil
 }
 
-var errBundleLost = errors.WithMessage(net.ErrClosed, "be: the socket ended before the message was sent")
-
 type beListener struct {
 	l    *be.Listener
 	node *be.Node

@@ -1,6 +1,7 @@
 package archon
 
 import (
+	"net"
 	"sync"
 
 	"github.com/byteexpress/byteexpress/be"
@@ -42,6 +43,8 @@ type bundle struct {
 	messages []outgoing  // those of Post
 	fn       func(error) // arrived, bound once
 }
+
+var errBundleLost = errors.WithMessage(net.ErrClosed, "be: the socket ended before the message was sent")
 
 func newBESocket(s *be.Socket, n *be.Node) *beSocket {
 	sock := &beSocket{Socket: s, node: n, size: min(bundleBytes, s.MaxMessage())}

@@ -67,15 +67,6 @@ func (t *callTable) find(id CallID) *Call {
 	return nil
 }
 
-// get gives the call named by id, or nil when there is no such call outstanding.
-func (t *callTable) get(id CallID) *Call {
-	index := uint64(id.slot())
-	if index >= uint64(len(t.slots)) || t.slots[index].generation != id.generation() {
-		return nil
-	}
-	return t.slots[index].call
-}
-
 // has tells whether id names that call and it is outstanding.
 func (t *callTable) has(id CallID, call *Call) bool {
 	return call != nil && t.find(id) == call

@@ -56,7 +56,7 @@ func (c *Client) Open(ctx context.Context, inv *Invocation) (*Stream, error) {
 type plainInvoker struct{ c *Client }
 
 func (p plainInvoker) Do(ctx context.Context, inv *Invocation) (Response, error) {
-	b, err := p.c.encode(inv)
+	b, err := p.c.Encode(inv)
 	if err != nil {
 		return Response{}, err
 	}
@@ -67,15 +67,12 @@ func (p plainInvoker) Do(ctx context.Context, inv *Invocation) (Response, error)
 }
 
 func (p plainInvoker) Open(ctx context.Context, inv *Invocation) (*Stream, error) {
-	b, err := p.c.encode(inv)
+	b, err := p.c.Encode(inv)
 	if err != nil {
 		return nil, err
 	}
 	return p.c.openStream(ctx, inv, b)
 }
-
-// Encode makes the request of an invocation, for Go. It goes to Go, or back with Free.
-func (c *Client) Encode(inv *Invocation) (Buf, error) { return c.encode(inv) }
 
 // bufferHolder is an Encoder whose payload is in a buffer of the client already.
 type bufferHolder interface {
@@ -83,8 +80,8 @@ type bufferHolder interface {
 	takeBuffer(c *Client) (b Buf, ok bool)
 }
 
-// encode makes the request of an invocation.
-func (c *Client) encode(inv *Invocation) (Buf, error) {
+// Encode makes the request of an invocation, for Go. It goes to Go, or back with Free.
+func (c *Client) Encode(inv *Invocation) (Buf, error) {
 	if inv.Request == nil {
 		return allocBuf(c.sock, &inv.Metadata, 0)
 	}

@@ -78,7 +78,7 @@ func (c *Client) Ping(ctx context.Context) (incarnation uint64, err error) {
 func (c *Client) pingLeft(id CallID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if call := c.pings.get(id); call != nil {
+	if call := c.pings.find(id); call != nil {
 		call.ping.left.Store(true)
 	}
 }

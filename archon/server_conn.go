@@ -235,7 +235,9 @@ func (c *serverConn) post(call *ServerCall) bool {
 }
 
 // postShort sends a copy of a message, if the socket takes that; raw stays the caller's.
-func (c *serverConn) postShort(raw []byte) bool { return c.short != nil && c.short.PostShort(raw) == nil }
+func (c *serverConn) postShort(raw []byte) bool {
+	return c.short != nil && c.short.PostShort(raw) == nil
+}
 
 func (c *serverConn) send(call *ServerCall) error {
 	if call.release != nil {
