@@ -283,7 +283,6 @@ func (r *replica) unpublish(c *conn) {
 // shutdown ends everything: at once with the channel, else when the calls under way
 // have ended.
 func (r *replica) shutdown() {
-	r.link.Close()
 	list := r.spares
 	for _, c := range r.conns {
 		if c != nil {

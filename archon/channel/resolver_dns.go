@@ -39,11 +39,11 @@ func (d DNS) Watch(ctx context.Context, update func([]Endpoint, error)) {
 			}
 			return
 		}
-		addrs = slices.Clone(addrs)
+		addrs = append([]string{}, addrs...) // ours, and not nil
 		slices.Sort(addrs)
 		addrs = slices.Compact(addrs)
 		if last == nil || !slices.Equal(addrs, last) {
-			last = append([]string{}, addrs...)
+			last = addrs
 			update(d.endpoints(addrs), nil)
 		}
 	})

@@ -44,7 +44,6 @@ type Link struct {
 	counted   bool          // the present fault has led to TCP, and was counted
 	usedSince time.Duration // when use became what it is
 	settle    time.Duration // that RDMA must live before it is used again
-	closed    bool
 }
 
 // leg is one transport's connection.
@@ -103,16 +102,10 @@ func (l *Link) NoPeerRDMA() {
 	l.fault = NoPeer
 }
 
-// Close ends the link: everything is to be dropped.
-func (l *Link) Close() LinkDo {
-	l.closed, l.use = true, NoPath
-	return LinkDo{Drop: RDMA | TCP}
-}
-
 // DialEnded tells how a set-up ended: with NoReason the connection is there.
 func (l *Link) DialEnded(now time.Duration, p Path, reason Reason) {
 	g := l.leg(p)
-	if g.state != dialing || l.closed {
+	if g.state != dialing {
 		return
 	}
 	if reason != NoReason {
@@ -124,7 +117,7 @@ func (l *Link) DialEnded(now time.Duration, p Path, reason Reason) {
 
 // Lost tells that a connection ended.
 func (l *Link) Lost(now time.Duration, p Path, reason Reason) {
-	if l.leg(p).state == up && !l.closed {
+	if l.leg(p).state == up {
 		l.failed(now, p, reason)
 	}
 }
@@ -197,9 +190,6 @@ func (l *Link) rdmaFailed(now time.Duration, reason Reason) {
 
 // Step does what the clock and the events so far have come to.
 func (l *Link) Step(now time.Duration) (do LinkDo) {
-	if l.closed {
-		return do
-	}
 	l.watch(now, RDMA, &do)
 	l.watch(now, TCP, &do)
 	l.choose(now, &do)
@@ -287,9 +277,6 @@ func (l *Link) watch(now time.Duration, p Path, do *LinkDo) {
 // Next is when Step wants to be called.
 func (l *Link) Next() time.Duration {
 	next := time.Duration(1<<63 - 1)
-	if l.closed {
-		return next
-	}
 	at := func(t time.Duration) { next = min(next, max(t, 0)) }
 	for _, p := range [...]Path{RDMA, TCP} {
 		switch g := l.leg(p); {

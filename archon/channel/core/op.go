@@ -26,8 +26,8 @@ type Shared struct {
 	Latency Latency
 }
 
-// Op is one call. Prepare begins it; then Do values say what to do until one of them
-// has End set and every attempt that was sent has ended. It belongs to one goroutine at
+// Op is one call. Start begins it; Do values say what to do until one of them has End
+// set and every attempt that was sent has ended. It belongs to one goroutine at
 // a time.
 type Op struct {
 	Repeatable bool          // it may be sent again though it may have run
