@@ -52,7 +52,7 @@ func Main(args []string, out io.Writer, start Library) error {
 		all[i] = &loop{echo: caller(), request: make([]byte, *size)}
 	}
 	warm := min(200, max(1, 64<<20/(*size**callers)))
-	if err := each(all, func(l *loop) error { return l.run(warm, nil) }); err != nil {
+	if err := Each(all, func(l *loop) error { return l.run(warm, nil) }); err != nil {
 		return err
 	}
 	for _, l := range all {
@@ -60,10 +60,10 @@ func Main(args []string, out io.Writer, start Library) error {
 	}
 	var over atomic.Bool
 	time.AfterFunc(time.Duration(*seconds*float64(time.Second)), func() { over.Store(true) })
-	cpu, allocs, began := cpuTime(), heapAllocs(), time.Now()
-	err = each(all, func(l *loop) error { return l.run(1<<62, &over) })
+	cpu, allocs, began := CPUTime(), heapAllocs(), time.Now()
+	err = Each(all, func(l *loop) error { return l.run(1<<62, &over) })
 	wall := time.Since(began)
-	cpu, allocs = cpuTime()-cpu, heapAllocs()-allocs
+	cpu, allocs = CPUTime()-cpu, heapAllocs()-allocs
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func Main(args []string, out io.Writer, start Library) error {
 	}
 	n := float64(times.n)
 	return json.NewEncoder(out).Encode(map[string]any{
-		"ops": times.n, "seconds": wall.Seconds(), "ops_per_s": n / wall.Seconds(), "cpu_ns_per_op": float64(cpu) / n,
+		"ops": times.n, "seconds": wall.Seconds(), "ops_per_s": n / wall.Seconds(), "bytes_per_s": n * float64(*size) / wall.Seconds(), "cpu_ns_per_op": float64(cpu) / n,
 		"go_allocs_per_op": float64(allocs) / n, "verified": true,
 		"latency_us": map[string]float64{
 			"min": times.at(0), "p50": times.at(0.5), "mean": float64(times.sum) / n / 1e3, "p99": times.at(0.99), "p999": times.at(0.999), "max": times.at(1),
@@ -107,11 +107,12 @@ func (l *loop) run(n int, over *atomic.Bool) error {
 	return nil
 }
 
-func each(all []*loop, do func(*loop) error) error {
+// Each has all do something at the same time, and joins their errors.
+func Each[T any](all []T, do func(T) error) error {
 	errs := make([]error, len(all))
 	var running sync.WaitGroup
-	for i, l := range all {
-		running.Go(func() { errs[i] = do(l) })
+	for i, one := range all {
+		running.Go(func() { errs[i] = do(one) })
 	}
 	running.Wait()
 	return errors.Join(errs...)
@@ -155,8 +156,8 @@ func (h *histogram) at(share float64) float64 {
 	return 0
 }
 
-// cpuTime is the user and system time of all threads of the process.
-func cpuTime() time.Duration {
+// CPUTime is the user and system time of all threads of the process.
+func CPUTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		return 0

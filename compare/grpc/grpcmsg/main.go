@@ -19,13 +19,12 @@ import (
 	"net"
 	"os"
 	"slices"
-	"sync"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/byteexpress/byteexpress/compare/calls"
 	raw "github.com/byteexpress/byteexpress/compare/grpc"
 )
 
@@ -145,26 +144,15 @@ func (t *test) measure(c *grpc.ClientConn, streams int, out io.Writer) error {
 		}
 		t.streams = append(t.streams, &stream{ClientStream: s})
 	}
-	if err := t.each(t.warm); err != nil {
+	if err := calls.Each(t.streams, t.warm); err != nil {
 		return err
 	}
-	cpu := cpuTime()
-	if err := t.each(t.work); err != nil {
+	cpu := calls.CPUTime()
+	if err := calls.Each(t.streams, t.work); err != nil {
 		return err
 	}
-	cpu = cpuTime() - cpu
+	cpu = calls.CPUTime() - cpu
 	return json.NewEncoder(out).Encode(t.row(cpu))
-}
-
-// each has all streams do something at the same time.
-func (t *test) each(do func(*stream) error) error {
-	errs := make([]error, len(t.streams))
-	var running sync.WaitGroup
-	for i, s := range t.streams {
-		running.Go(func() { errs[i] = do(s) })
-	}
-	running.Wait()
-	return errors.Join(errs...)
 }
 
 // warm has the memory of a stream's messages allocated.
@@ -248,13 +236,4 @@ func (t *test) row(cpu time.Duration) map[string]any {
 	}
 	r["latency_us"] = map[string]float64{"min": half(times[0]), "p50": at(0.5), "mean": half(sum) / float64(len(times)), "p99": at(0.99), "p999": at(0.999), "max": half(times[len(times)-1])}
 	return r
-}
-
-// cpuTime is the user and system time of all threads of the process.
-func cpuTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
