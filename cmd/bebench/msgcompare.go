@@ -86,14 +86,8 @@ func (f *compareFlags) check(set func(string) bool) error {
 			return exit.Usagef("--over %q: want be, tcp or copy", name)
 		}
 	}
-	for _, s := range f.also {
-		p, err := parseProgram(s)
-		if err != nil {
-			return err
-		}
-		f.programs = append(f.programs, p)
-	}
-	return nil
+	f.programs, err = parsePrograms(f.also)
+	return err
 }
 
 // budget is how many bytes are under way of large messages: what the caches of most

@@ -18,12 +18,16 @@ import (
 // program is a transport that another program measures.
 type program struct{ name, path string }
 
-func parseProgram(s string) (program, error) {
-	name, path, ok := strings.Cut(s, "=")
-	if !ok || name == "" || path == "" {
-		return program{}, exit.Usagef("--also %q: want NAME=PROGRAM", s)
+// parsePrograms reads the values of --also.
+func parsePrograms(also []string) (all []program, err error) {
+	for _, s := range also {
+		name, path, ok := strings.Cut(s, "=")
+		if !ok || name == "" || path == "" {
+			return nil, exit.Usagef("--also %q: want NAME=PROGRAM", s)
+		}
+		all = append(all, program{name, path})
 	}
-	return program{name, path}, nil
+	return all, nil
 }
 
 // run has the program make one measurement. It prints a row of bebench's JSON.

@@ -111,14 +111,8 @@ func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
 			return err
 		}
 	}
-	for _, s := range f.also {
-		p, err := parseProgram(s)
-		if err != nil {
-			return err
-		}
-		f.programs = append(f.programs, p)
-	}
-	return nil
+	f.programs, err = parsePrograms(f.also)
+	return err
 }
 
 // names are the transports to measure.
