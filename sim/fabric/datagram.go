@@ -41,9 +41,6 @@ func (h *Host) datagram(fr *frame) {
 	h.datagrams(fr.from, d)
 }
 
-// QueuedDatagrams is how many bytes of the lossy class wait at the host's port.
-func (h *Host) QueuedDatagrams() int { return h.port.queue[lossy].bytes }
-
 // DownlinkDatagrams is how many bytes wait in the switch's lossy queue to the host.
 func (h *Host) DownlinkDatagrams() int { return h.port.peer.queue[lossy].bytes }
 
