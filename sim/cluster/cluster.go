@@ -16,9 +16,8 @@ type Cluster struct {
 	cfg   Config
 	nodes []*Node
 	psns  des.Stream
-	calls des.Table[func()] // of At
 
-	stepKind, tickKind, callKind, pollKind, tellKind des.Kind
+	stepKind, tickKind, pollKind, tellKind des.Kind
 }
 
 // New puts a node on every host, or names a value of the configuration that cannot be. Where the fabric leaves WRITEs uncopied, all buffers
@@ -32,7 +31,6 @@ func New(f *fabric.Fabric, cfg Config) (*Cluster, error) {
 	c.tellKind = c.k.Handle(func(a, b int32) { c.nodes[a].tellUpTo(uint32(b)) })
 	c.stepKind = c.k.Handle(func(a, b int32) { c.nodes[a].threads[b].step() })
 	c.tickKind = c.k.Handle(func(a, b int32) { c.nodes[a].tick(b) })
-	c.callKind = c.k.Handle(func(a, _ int32) { c.calls.Take(a)() })
 	var bulk []byte
 	if f.SkipsWrites() {
 		bulk = make([]byte, cfg.MaxMessage)
@@ -65,7 +63,7 @@ func (c *Cluster) Now() des.Time { return c.k.Now() }
 func (c *Cluster) Run(until des.Time) error { return c.k.Run(until) }
 
 // At calls f at the given time.
-func (c *Cluster) At(t des.Time, f func()) { c.k.At(t, c.callKind, c.calls.Put(f), 0) }
+func (c *Cluster) At(t des.Time, f func()) { c.k.Call(t, f) }
 
 // Connect makes an engine on each of two nodes and joins them. Node a counts as the
 // one that dialed. An engine that failed before is replaced.

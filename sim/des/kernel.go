@@ -27,10 +27,16 @@ type Kernel struct {
 	done     uint64
 	still    int // events since the clock last moved
 	limit    int // of still
+	calls    Table[func()]
+	callKind Kind
 }
 
 // New makes a kernel at time 0.
-func New() *Kernel { return &Kernel{limit: stuckEvents} }
+func New() *Kernel {
+	k := &Kernel{limit: stuckEvents}
+	k.callKind = k.Handle(func(a, _ int32) { k.calls.Take(a)() })
+	return k
+}
 
 // Handle gives the kind of events that f handles. There are at most 65536 of them.
 func (k *Kernel) Handle(f func(a, b int32)) Kind {
@@ -52,6 +58,9 @@ func (k *Kernel) At(t Time, kind Kind, a, b int32) {
 	k.seq++
 	k.queue.push(event{at: max(t, k.now), seq: k.seq, kind: kind, a: a, b: b})
 }
+
+// Call has f called at a time: an event for what is too rare to have a kind.
+func (k *Kernel) Call(t Time, f func()) { k.At(t, k.callKind, k.calls.Put(f), 0) }
 
 // Reserve gives a place in the order of scheduling, for AtPlace. Whoever has many
 // events to come in an order that it knows, as frames on a wire are, keeps only the

@@ -38,7 +38,7 @@ func (b *bench) newCall(from, to int) (*call, error) {
 		if p.service == 0 {
 			answer()
 		} else {
-			b.n.at(b.now()+p.service, answer)
+			b.at(b.now()+p.service, answer)
 		}
 	}
 	l.got[0] = func(size int) {

@@ -59,6 +59,7 @@ func TestBadFiles(t *testing.T) {
 		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "size", "values": [1]}`, []string{`sweep.of is "size"`, "senders"}},
 		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "senders", "values": []}`, []string{"sweep.values is empty"}},
 		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "senders", "values": [2, 0]}`, []string{"sweep.values: at 0", "hosts is 1, want 2"}},
+		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "jitter_us", "values": [-5]}`, []string{"sweep.values has -5, want 0 to"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "fire"}]`, []string{`faults.kind is "fire"`, "switch-down"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "down"}]`, []string{`faults.host of "down" is missing`, "want 0 to 2"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "2ms", "kind": "down", "host": 1}]`, []string{"faults.at", "at most duration, 1ms"}},

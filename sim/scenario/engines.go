@@ -88,10 +88,6 @@ func newEngines(s *Scenario, v *Variant) (*engines, error) {
 
 func (n *engines) fabric() *fabric.Fabric { return n.c.Fabric() }
 
-func (n *engines) at(t des.Time, f func()) { n.c.At(t, f) }
-
-func (n *engines) run(until des.Time) error { return n.c.Run(until) }
-
 // dial opens a socket, on an engine that the hosts share unless the variant has one
 // for each.
 func (n *engines) dial(from, to int) (*line, error) {

@@ -99,9 +99,9 @@ func (s *Scenario) switches() int {
 func (b *bench) plan(faults []Fault) {
 	for i := range faults {
 		f := &faults[i]
-		b.n.at(b.start+f.At.time(), func() { b.fault(f, true) })
+		b.at(b.start+f.At.time(), func() { b.fault(f, true) })
 		if f.Until != 0 {
-			b.n.at(b.start+f.Until.time(), func() { b.fault(f, false) })
+			b.at(b.start+f.Until.time(), func() { b.fault(f, false) })
 		}
 	}
 }

@@ -7,11 +7,12 @@ var workloads = map[string]func() workload{
 	incastKind:      func() workload { return new(incast) },
 	trainingKind:    func() workload { return new(training) },
 	inferenceKind:   func() workload { return new(inference) },
-	connectionsKind: func() workload { return new(connections) },
+	connectionsKind: func() workload { return new(incast) },
 }
 
-// incast has many hosts send to one, each with so many messages under way as the
-// scenario says. A message takes from the sender's call until the receiver has it.
+// incast has many hosts send to one, over a connection each or many (kind
+// connections), with so many messages under way on each as the scenario says. A message
+// takes from the sender's call until the receiver has it.
 type incast struct {
 	lines []*line
 	took  *tally
@@ -19,8 +20,12 @@ type incast struct {
 
 func (w *incast) setup(b *bench) error {
 	w.took = b.class("message")
-	for i := range b.s.Workload.Senders {
-		l, err := b.n.dial(i+1, 0)
+	hosts, lines := b.s.Workload.Senders, b.s.Workload.Senders
+	if b.s.Workload.Kind == connectionsKind {
+		hosts, lines = b.s.Workload.Clients, b.s.Workload.Connections
+	}
+	for i := range lines {
+		l, err := b.n.dial(i%hosts+1, 0)
 		if err != nil {
 			return err
 		}
@@ -59,13 +64,13 @@ func (b *bench) loop(lines []*line, t *tally) {
 			switch {
 			case err != nil:
 			case mean > 0:
-				b.n.at(b.now()+exponentialTime(&rng, mean), send)
+				b.at(b.now()+exponentialTime(&rng, mean), send)
 			default:
 				send()
 			}
 		}
 		for range cfg.Outstanding {
-			b.n.at(b.now()+timeUpTo(&rng, max(cfg.Jitter, Span(mean))), send)
+			b.at(b.now()+timeUpTo(&rng, max(cfg.Jitter, Span(mean))), send)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func (w *inference) start(b *bench) error {
 			if cfg.Think > 0 {
 				wait = exponentialTime(&rng, cfg.Think.time())
 			}
-			b.n.at(b.now()+wait, fetch)
+			b.at(b.now()+wait, fetch)
 		}
 		fetch = func() {
 			if b.now() >= b.end {
@@ -80,7 +80,7 @@ func (w *inference) start(b *bench) error {
 			}
 		}
 		for range cfg.Outstanding { // not all at once: rankers do not wait for one another
-			b.n.at(b.start+timeUpTo(&rng, max(cfg.Jitter, 2*cfg.Think, Span(des.Microsecond))), fetch)
+			b.at(b.start+timeUpTo(&rng, max(cfg.Jitter, 2*cfg.Think, Span(des.Microsecond))), fetch)
 		}
 	}
 	return nil

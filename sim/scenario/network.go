@@ -5,7 +5,6 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/byteexpress/byteexpress/sim/des"
 	"github.com/byteexpress/byteexpress/sim/fabric"
 	"github.com/byteexpress/byteexpress/sim/tcp"
 )
@@ -18,9 +17,6 @@ type network interface {
 	dial(from, to int) (*line, error)
 	// settle lets time pass until all connections are up.
 	settle() error
-	// at calls f at a time.
-	at(t des.Time, f func())
-	run(until des.Time) error
 	// fault does what a fault of a host means to what is above the network.
 	fault(f *Fault, begins bool)
 	// counters adds what it counted to a run's.

@@ -19,13 +19,11 @@ const (
 
 // verbs is a network of such programs. Their processors take no time.
 type verbs struct {
-	f     *fabric.Fabric
-	ud    bool
-	mtu   int
-	calls des.Table[func()]
-	call  des.Kind
-	poll  des.Kind
-	ends  []*rawEnd
+	f    *fabric.Fabric
+	ud   bool
+	mtu  int
+	poll des.Kind
+	ends []*rawEnd
 }
 
 func newVerbs(s *Scenario, v *Variant) (*verbs, error) {
@@ -34,7 +32,6 @@ func newVerbs(s *Scenario, v *Variant) (*verbs, error) {
 		return nil, err
 	}
 	n := &verbs{f: f, ud: v.Transport == udTransport, mtu: mtuOf(v.mtu(s)).Bytes()}
-	n.call = f.Kernel().Handle(func(a, _ int32) { n.calls.Take(a)() })
 	n.poll = f.Kernel().Handle(func(a, _ int32) { n.ends[a].poll() })
 	if n.ud {
 		for i := range f.Hosts() {
@@ -49,10 +46,6 @@ func newVerbs(s *Scenario, v *Variant) (*verbs, error) {
 }
 
 func (n *verbs) fabric() *fabric.Fabric { return n.f }
-
-func (n *verbs) at(t des.Time, f func()) { n.f.Kernel().At(t, n.call, n.calls.Put(f), 0) }
-
-func (n *verbs) run(until des.Time) error { return n.f.Kernel().Run(until) }
 
 func (n *verbs) settle() error { return nil }
 

@@ -54,6 +54,7 @@ type workload interface {
 type bench struct {
 	s                *Scenario
 	n                network
+	k                *des.Kernel
 	start, warm, end des.Time
 	tallies          []*tally
 	arrived          int64 // bytes that applications received since the warm-up, until the end
@@ -74,7 +75,8 @@ func (j *Job) run(progress func(done, total des.Time) error) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{s: s, n: n}
+	f := n.fabric()
+	b := &bench{s: s, n: n, k: f.Kernel()}
 	w := workloads[s.Workload.Kind]()
 	if err := w.setup(b); err != nil {
 		return nil, err
@@ -82,10 +84,9 @@ func (j *Job) run(progress func(done, total des.Time) error) (*Run, error) {
 	if err := n.settle(); err != nil {
 		return nil, err
 	}
-	f := n.fabric()
-	b.start = f.Kernel().Now()
+	b.start = b.now()
 	b.warm, b.end = b.start+s.Warmup.time(), b.start+s.Duration.time()
-	before := f.Kernel().Events()
+	before := b.k.Events()
 	if err := w.start(b); err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (j *Job) run(progress func(done, total des.Time) error) (*Run, error) {
 		r.Classes = append(r.Classes, t.class())
 	}
 	r.GoodputMbps = b.arrived * 8 * int64(des.Microsecond) / int64(b.end-b.warm)
-	r.Events = f.Kernel().Events() - before
+	r.Events = b.k.Events() - before
 	b.network(r)
 	n.counters(r)
 	w.finish(b, r)
@@ -111,7 +112,7 @@ func (b *bench) watch(r *Run, progress func(done, total des.Time) error) error {
 	total, paused, arrived := b.end+b.s.Drain.time()-b.start, uint64(0), int64(0)
 	for now := b.start + period; ; now += period {
 		over := now > b.end
-		if err := b.n.run(min(now, b.start+total)); err != nil {
+		if err := b.k.Run(min(now, b.start+total)); err != nil {
 			return err
 		}
 		if b.err != nil {
@@ -173,7 +174,10 @@ func (b *bench) class(name string) *tally {
 }
 
 // now is the virtual time.
-func (b *bench) now() des.Time { return b.n.fabric().Kernel().Now() }
+func (b *bench) now() des.Time { return b.k.Now() }
+
+// at calls f at a time.
+func (b *bench) at(t des.Time, f func()) { b.k.Call(t, f) }
 
 // random is a stream of the run's own. Kinds of package fabric and cluster are lower.
 func (b *bench) random(id uint64, purpose uint32) des.Stream {

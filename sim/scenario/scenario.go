@@ -147,7 +147,7 @@ type Sizes struct {
 
 // Sweep runs every variant once at each value of one parameter.
 type Sweep struct {
-	Of     string `json:"of"` // "senders", "connections", "fanout", "lookup_us", "jitter_us", "window_bytes", "load_percent", "quantum", "hosts"
+	Of     string `json:"of"` // "senders", "connections", "fanout", "lookup_us", "jitter_us", "window_bytes", "load_percent", "outstanding", "quantum", "size_bytes", "hosts"
 	Values []int  `json:"values"`
 }
 

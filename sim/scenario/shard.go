@@ -73,7 +73,7 @@ func (s *shard) now() time.Duration { return s.b.now().Duration() }
 func (r *repeated) do(do core.Do) {
 	for i, a := range r.outs {
 		if do.Cancel>>i&1 == 1 && a != nil {
-			r.s.b.n.at(r.s.b.now(), func() { a.end(core.Dropped) })
+			r.s.b.at(r.s.b.now(), func() { a.end(core.Dropped) })
 		}
 	}
 	if do.Send {
@@ -83,7 +83,7 @@ func (r *repeated) do(do core.Do) {
 		c := r.s.calls[replica.ID-1]
 		if c.broken {
 			replica.SetReady(false)
-			r.s.b.n.at(r.s.b.now(), func() { a.end(core.Refused) })
+			r.s.b.at(r.s.b.now(), func() { a.end(core.Refused) })
 		} else {
 			c.askThen(r.s.b, r.s.tally, r.size, r.reply, r.service, func(ok bool) {
 				out := core.Answered
@@ -119,7 +119,7 @@ func (r *repeated) arm() {
 		return
 	}
 	r.armed = next
-	r.s.b.n.at(des.Of(next), func() {
+	r.s.b.at(des.Of(next), func() {
 		if r.over || r.armed != next {
 			return
 		}

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -18,45 +19,28 @@ var sweeps = map[string]func(s *Scenario, v int) error{
 		s.Topology.Hosts = s.needs()
 		return s.scale(v + 1)
 	},
-	"connections": func(s *Scenario, v int) error {
-		s.Workload.Connections = v
-		return nil
-	},
-	"fanout": func(s *Scenario, v int) error {
-		s.Workload.Fanout = v
-		return nil
-	},
-	"lookup_us": func(s *Scenario, v int) error {
-		s.Workload.Lookup = Span(des.Time(v) * des.Microsecond)
-		return nil
-	},
-	"jitter_us": func(s *Scenario, v int) error {
-		s.Workload.Jitter = Span(des.Time(v) * des.Microsecond)
-		return nil
-	},
-	"load_percent": func(s *Scenario, v int) error {
-		s.Workload.LoadPercent = v
-		return nil
-	},
-	"outstanding": func(s *Scenario, v int) error {
-		s.Workload.Outstanding = v
-		return nil
-	},
-	"quantum": func(s *Scenario, v int) error {
-		s.NIC.Quantum = v
-		return nil
-	},
-	"hosts": func(s *Scenario, v int) error { return s.scale(v) },
-	"size_bytes": func(s *Scenario, v int) error {
-		s.Workload.Size = Sizes{Fixed: v}
-		return nil
-	},
-	"window_bytes": func(s *Scenario, v int) error {
+	"hosts":        func(s *Scenario, v int) error { return s.scale(v) },
+	"connections":  setting(func(s *Scenario, v int) { s.Workload.Connections = v }),
+	"fanout":       setting(func(s *Scenario, v int) { s.Workload.Fanout = v }),
+	"lookup_us":    setting(func(s *Scenario, v int) { s.Workload.Lookup = Span(des.Time(v) * des.Microsecond) }),
+	"jitter_us":    setting(func(s *Scenario, v int) { s.Workload.Jitter = Span(des.Time(v) * des.Microsecond) }),
+	"load_percent": setting(func(s *Scenario, v int) { s.Workload.LoadPercent = v }),
+	"outstanding":  setting(func(s *Scenario, v int) { s.Workload.Outstanding = v }),
+	"quantum":      setting(func(s *Scenario, v int) { s.NIC.Quantum = v }),
+	"size_bytes":   setting(func(s *Scenario, v int) { s.Workload.Size = Sizes{Fixed: v} }),
+	"window_bytes": setting(func(s *Scenario, v int) {
 		for i := range s.Variants {
 			s.Variants[i].WindowBytes = v
 		}
+	}),
+}
+
+// setting is a parameter that takes any value; the check of the scenario comes after.
+func setting(set func(s *Scenario, v int)) func(*Scenario, int) error {
+	return func(s *Scenario, v int) error {
+		set(s, v)
 		return nil
-	},
+	}
 }
 
 // at is the scenario at one value of its sweep, which it does not have itself.
@@ -81,6 +65,9 @@ func (s *Scenario) checkSweep() error {
 		return errors.New("sweep.values is empty, want at least one whole number")
 	}
 	for _, v := range s.Sweep.Values {
+		if v < 0 || v > math.MaxInt32 {
+			return errors.Errorf("sweep.values has %d, want 0 to %d: no parameter has other values", v, math.MaxInt32)
+		}
 		if _, err := s.at(v); err != nil {
 			return errors.Wrapf(err, "sweep.values: at %d", v)
 		}

@@ -16,10 +16,8 @@ var tcpProfiles = map[string]func() tcp.Config{
 
 // kernelTCP is a network of TCP connections.
 type kernelTCP struct {
-	n     *tcp.Net
-	f     *fabric.Fabric
-	calls des.Table[func()]
-	kind  des.Kind
+	n *tcp.Net
+	f *fabric.Fabric
 }
 
 func newTCP(s *Scenario, v *Variant) (*kernelTCP, error) {
@@ -34,16 +32,10 @@ func newTCP(s *Scenario, v *Variant) (*kernelTCP, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &kernelTCP{n: n, f: f}
-	t.kind = f.Kernel().Handle(func(a, _ int32) { t.calls.Take(a)() })
-	return t, nil
+	return &kernelTCP{n: n, f: f}, nil
 }
 
 func (t *kernelTCP) fabric() *fabric.Fabric { return t.f }
-
-func (t *kernelTCP) at(at des.Time, f func()) { t.f.Kernel().At(at, t.kind, t.calls.Put(f), 0) }
-
-func (t *kernelTCP) run(until des.Time) error { return t.f.Kernel().Run(until) }
 
 func (t *kernelTCP) settle() error { return nil } // connections are there from the start
 

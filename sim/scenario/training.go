@@ -74,7 +74,7 @@ func (w *training) start(b *bench) error {
 	step := cfg.period(b.s.Topology.Gbps)
 	for at := b.start + step; at <= b.end; at += step { // one that is cut off does not count
 		w.steps++
-		b.n.at(at, w.look(b))
+		b.at(at, w.look(b))
 	}
 	for i, calls := range w.pushes {
 		sizes, rng := cfg.Size.sizer(b.random(uint64(i), 0)), b.random(uint64(i), 1)
@@ -85,10 +85,10 @@ func (w *training) start(b *bench) error {
 				c.ask(b, w.push, sizes.next(), cfg.ReplyBytes, cfg.Lookup.time())
 			}
 			if begin += step; begin < b.end {
-				b.n.at(begin+timeUpTo(&rng, cfg.Jitter), next)
+				b.at(begin+timeUpTo(&rng, cfg.Jitter), next)
 			}
 		}
-		b.n.at(begin+timeUpTo(&rng, cfg.Jitter), next)
+		b.at(begin+timeUpTo(&rng, cfg.Jitter), next)
 	}
 	for i, l := range w.victims {
 		rng, under := b.random(uint64(i), 2), new(marks)
@@ -100,9 +100,9 @@ func (w *training) start(b *bench) error {
 			}
 			under.push(b.begin(w.victim))
 			b.broke(l.send(0, cfg.VictimBytes, nil))
-			b.n.at(b.now()+exponentialTime(&rng, cfg.VictimPeriod.time()), next)
+			b.at(b.now()+exponentialTime(&rng, cfg.VictimPeriod.time()), next)
 		}
-		b.n.at(b.now()+exponentialTime(&rng, cfg.VictimPeriod.time()), next)
+		b.at(b.now()+exponentialTime(&rng, cfg.VictimPeriod.time()), next)
 	}
 	return nil
 }
