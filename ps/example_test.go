@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"maps"
+	"os"
+	"path/filepath"
 
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/be"
@@ -71,4 +74,51 @@ func Example() {
 	defer rows.Release()
 	fmt.Println(rows.Row(0), rows.Row(1))
 	// Output: [-0.5 -1 -1.5 -2] [0.5 1 1.5 2]
+}
+
+// A shard is saved while it serves, and a new process goes on from the file: with the
+// rows, their versions, and what is known of pushes that were applied.
+func ExampleShard_SaveFile() {
+	dir, err := os.MkdirTemp("", "ps")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "shard0")
+
+	cfg := ps.Config{Dim: 2, LearningRate: 0.5}
+	shard, err := ps.NewShard(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := shard.Load(maps.All(map[uint64][]float32{7: {1, 2}, 8: {3, 4}})); err != nil {
+		log.Fatal(err)
+	}
+	if err := shard.SaveFile(file); err != nil {
+		log.Fatal(err)
+	}
+	if err := shard.Close(); err != nil {
+		log.Fatal(err)
+	}
+
+	again, err := ps.NewShard(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer again.Close()
+	if err := again.RestoreFile(file); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(again.Rows(), "rows")
+
+	// Of another table it takes nothing.
+	other, err := ps.NewShard(ps.Config{Dim: 3})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer other.Close()
+	fmt.Println(other.RestoreFile(file) != nil, other.Rows())
+	// Output:
+	// 2 rows
+	// true 0
 }
