@@ -46,6 +46,9 @@ func newFabric(e *env) *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 0 {
+				if c.Flags().NFlag() > 0 {
+					return exit.Usagef("fabric: flags are of a scenario: name one of %s, or a file that ends in .json", strings.Join(scenario.Names(), ", "))
+				}
 				return listScenarios(e)
 			}
 			return runFabric(e, c, args[0], f)

@@ -104,6 +104,7 @@ func TestFabricRefused(t *testing.T) {
 		{"incast --duration 2", "duration is 2s, want 1us to 1s"},
 		{"incast --variants static,quick", `variant "quick": want one of`},
 		{"incast --html " + os.DevNull, "not a regular file"},
+		{"--seed 3", "name one of failure-crash"},
 		{"incast --progress often", "auto, always or never"},
 	} {
 		fabric(c.args).want(t, exit.Usage, c.text)

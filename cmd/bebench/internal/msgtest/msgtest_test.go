@@ -131,6 +131,9 @@ func TestCheck(t *testing.T) {
 		if check(b, size, 3, 259, true) == "" || check(b, size+1, 3, 258, true) == "" {
 			t.Errorf("size %d: another message or length passes", size)
 		}
+		if n := testing.AllocsPerRun(100, func() { check(b, size, 3, 258, true) }); n != 0 {
+			t.Errorf("size %d: %v allocations, which would count as the data path's", size, n)
+		}
 	}
 }
 
