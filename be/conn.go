@@ -36,7 +36,7 @@ type conn struct {
 	born   time.Time // when the engine came up
 
 	index   int    // in the worker; -1: removed
-	num     qp.Num // of the engine\'s queue pair; the worker\'s
+	num     qp.Num // of the engine's queue pair; the worker\'s
 	dirty   bool   // the worker's
 	dead    atomic.Bool
 	cause   atomic.Pointer[error] // of the engine's failure; set before dead

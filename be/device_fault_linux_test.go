@@ -1,11 +1,7 @@
 package be_test
 
 import (
-	"bufio"
 	"errors"
-	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -91,7 +87,7 @@ func TestDeviceQPError(t *testing.T) {
 // back, with the address at another GID index.
 func TestDevicePortDownAndUp(t *testing.T) {
 	name := testdev.Name(t)
-	link := dummyBelow(t, name)
+	link := testdev.Interface(t, name)
 	cfg := deep
 	p, _ := spiedPair(t, name, cfg)
 	before := p.nodes[1].Stats().Memory.InUseBytes
@@ -185,24 +181,6 @@ func gids(t *testing.T, name string) []verbs.GIDEntry {
 	return list
 }
 
-// dummyBelow skips where the test would change the network of a machine that others
-// use: the lab's device is on a dummy interface.
-func dummyBelow(t *testing.T, device string) netlink.Link {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("changes the network: only for root")
-	}
-	parent, err := os.ReadFile("/sys/class/infiniband/" + device + "/parent")
-	if err != nil {
-		t.Skipf("%s is not a software device: %v", device, err)
-	}
-	l, err := netlink.LinkByName(strings.TrimSpace(string(parent)))
-	if err != nil || l.Type() != "dummy" {
-		t.Skipf("%s is not on a dummy interface, as in the lab: %v", device, err)
-	}
-	return l
-}
-
 // TestDeviceRemovedUnderLoad: the interface below the device is deleted, and the device
 // with it, while it has 64 requests and more; another one of the same kind works. (The
 // device alone could not be: the kernel keeps it, working, until nobody has it open.)
@@ -262,36 +240,6 @@ func TestDeviceRemovedUnderLoad(t *testing.T) {
 	exchange(t, client, server, 100_000, 2)
 }
 
-// victim starts another process that listens over TCP and echoes.
-func victim(t *testing.T) (cmd *exec.Cmd, addr string) {
-	t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd = exec.CommandContext(limit(t), exe, "-test.run=^TestVictim$")
-	cmd.Env = append(os.Environ(), victimEnv+"=tcp")
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	lines := bufio.NewReader(out)
-	text, err := lines.ReadString('\n')
-	if err != nil {
-		t.Fatalf("the other process says nothing: %v", err)
-	}
-	go io.Copy(io.Discard, lines)
-	return cmd, strings.TrimSpace(text)
-}
-
 // TestDevicePeerKilled ends the peer's process with 64 requests and more at the device:
 // by SIGKILL, which the connection to it tells, and by SIGSTOP, after which it neither
 // answers nor ends, and only its silence tells.
@@ -305,7 +253,7 @@ func TestDevicePeerKilled(t *testing.T) {
 			}
 			p, _ := spiedPair(t, testdev.Name(t), cfg)
 			before := p.nodes[1].Stats().Memory.InUseBytes
-			cmd, addr := victim(t)
+			cmd, addr := victim(t, "tcp")
 			client, err := p.nodes[1].Dial(limit(t), addr, "x")
 			if err != nil {
 				t.Fatal(err)
@@ -343,7 +291,7 @@ func TestDevicePeerKilled(t *testing.T) {
 				t.Errorf("the socket ended with %v", client.Err())
 			}
 			struck(t, p.nodes[1], client, &l, before)
-			_, addr = victim(t)
+			_, addr = victim(t, "tcp")
 			if client, err = p.nodes[1].Dial(limit(t), addr, "x"); err != nil {
 				t.Fatalf("dial to the next process: %v", err)
 			}

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/be"
@@ -24,25 +26,8 @@ const victimEnv = "BE_TEST_VICTIM"
 func TestDeviceRDMACMKilled(t *testing.T) {
 	p, addr := newCMPair(t)
 	ctx := limit(t)
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(ctx, exe, "-test.run=^TestVictim$")
-	cmd.Env = append(os.Environ(), victimEnv+"="+netip.AddrPortFrom(addr, 0).String())
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	if !lines.Scan() {
-		t.Fatalf("the other process says nothing: %v", cmd.Wait())
-	}
-	s, err := p.nodes[1].Dial(ctx, lines.Text(), "x")
+	cmd, at := victim(t, netip.AddrPortFrom(addr, 0).String())
+	s, err := p.nodes[1].Dial(ctx, at, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +50,36 @@ func TestDeviceRDMACMKilled(t *testing.T) {
 	}
 	s.Close()
 	eventually(t, "no engine left", func() bool { return p.nodes[1].Stats().Engines == 0 })
+}
+
+// victim starts another process, which listens as told, and echoes.
+func victim(t *testing.T, listen string) (cmd *exec.Cmd, addr string) {
+	t.Helper()
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd = exec.CommandContext(limit(t), exe, "-test.run=^TestVictim$")
+	cmd.Env = append(os.Environ(), victimEnv+"="+listen)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	lines := bufio.NewReader(out)
+	text, err := lines.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the other process says nothing: %v", err)
+	}
+	go io.Copy(io.Discard, lines)
+	return cmd, strings.TrimSpace(text)
 }
 
 // TestVictim is the process that is killed: it echoes until then.

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -69,7 +67,7 @@ func TestDeviceDoctorFindsTroubles(t *testing.T) {
 // A port whose interface is down is found, and works again when it is up.
 func TestDeviceDoctorStoppedPort(t *testing.T) {
 	name := testdev.Name(t)
-	l := onlyInLab(t, name)
+	l := testdev.Interface(t, name)
 	if err := netlink.LinkSetDown(l); err != nil {
 		t.Fatal(err)
 	}
@@ -99,22 +97,4 @@ func TestDeviceDoctorsOfTwoHosts(t *testing.T) {
 	if code, out := stop(); code != exit.Done {
 		t.Errorf("server: exit status %d\n%s", code, out)
 	}
-}
-
-// onlyInLab skips where the test would change the network of a machine that others
-// use: the lab's device is on a dummy interface.
-func onlyInLab(t *testing.T, device string) netlink.Link {
-	t.Helper()
-	if os.Geteuid() != 0 {
-		t.Skip("changes the network: only for root")
-	}
-	parent, err := os.ReadFile("/sys/class/infiniband/" + device + "/parent")
-	if err != nil {
-		t.Skipf("%s is not a software device: %v", device, err)
-	}
-	l, err := netlink.LinkByName(strings.TrimSpace(string(parent)))
-	if err != nil || l.Type() != "dummy" {
-		t.Skipf("%s is not on a dummy interface, as in the lab: %v", device, err)
-	}
-	return l
 }
