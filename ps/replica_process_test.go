@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/archon/channel"
+	"github.com/byteexpress/byteexpress/archon/channel/core"
 	"github.com/byteexpress/byteexpress/ps"
 )
 
@@ -24,6 +25,7 @@ type replicaProcess struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	said  *bufio.Scanner
+	hole  *hole // between clients and it
 }
 
 func (p *replicaProcess) start() {
@@ -72,8 +74,8 @@ func (p *replicaProcess) signal(s syscall.Signal) {
 }
 
 // TestReplicaProcesses: 3 shards of 2 replicas, each in a process of its own, under load
-// while one after the other is killed and restarted, stopped and continued. No call fails,
-// and in the end every push is there once.
+// while one after the other is killed and restarted, stopped and continued, or loses what
+// clients send. No call fails, and in the end every push is there once.
 func TestReplicaProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
@@ -90,10 +92,11 @@ func TestReplicaProcesses(t *testing.T) {
 		for j := range all[i] {
 			addr := freeAddr(t)
 			p := &replicaProcess{t: t, env: fmt.Sprintln(i, shards, j, addr, strings.Join(peers[:], " "))}
+			p.hole = newHole(t, addr)
 			p.start()
 			t.Cleanup(p.kill)
 			all[i][j] = p
-			list = append(list, channel.Endpoint{Name: fmt.Sprint(i, ".", j), TCP: addr})
+			list = append(list, channel.Endpoint{Name: fmt.Sprint(i, ".", j), TCP: p.hole.addr})
 		}
 		var err error
 		if channels[i], err = channel.New(channel.Config{Service: "ps", Resolver: channel.Static(list...),
@@ -119,6 +122,7 @@ func TestReplicaProcesses(t *testing.T) {
 	}{
 		{"killed and restarted", (*replicaProcess).kill, func(p *replicaProcess) { p.start(); p.wait() }},
 		{"restarted at once", func(p *replicaProcess) { p.kill(); p.start() }, (*replicaProcess).wait},
+		{"black-holed", func(p *replicaProcess) { p.hole.lose.Store(true) }, func(p *replicaProcess) { p.hole.lose.Store(false) }},
 		{"stopped and continued", func(p *replicaProcess) { p.signal(syscall.SIGSTOP) }, func(p *replicaProcess) { p.signal(syscall.SIGCONT) }},
 	} {
 		for j := range replicas {
@@ -131,6 +135,16 @@ func TestReplicaProcesses(t *testing.T) {
 			l.more(200)
 			during := l.take()
 			f.heal(p)
+			eventually(t, f.desc+": all replicas are reached again", func() bool {
+				for _, ch := range channels {
+					for _, r := range ch.Stats().Replicas {
+						if r.Path != core.TCP {
+							return false
+						}
+					}
+				}
+				return true
+			})
 			l.more(200)
 			t.Logf("replica %d %s: p99 %v before, %v during the fault", j, f.desc, steady, during)
 		}
