@@ -1,15 +1,15 @@
+//go:build !race
+
 package scenario
 
 import (
-	"os"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/sim/des"
 )
 
-// full reports whether runs at the paper's scale are wanted: they take minutes and
-// gigabytes.
-func full() bool { return os.Getenv("SIM_FULL") != "" }
+// Runs are one goroutine: TestSameBytes has all that the race detector can see of these,
+// in small.
 
 // scaled is a scenario of so many hosts, or with SIM_FULL all of them, for a time.
 func scaled(t testing.TB, name string, hosts int, small, large des.Time, variants ...string) *Scenario {

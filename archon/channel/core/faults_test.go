@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// seeds gives the seeds of a test: 200, or the one of SEED.
+// seeds gives the seeds of a test: 200, or the one of SEED. Under the race detector,
+// which has one goroutine to look at, there are 20.
 func seeds(t *testing.T) []uint64 {
 	if s := os.Getenv("SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)
@@ -19,7 +20,7 @@ func seeds(t *testing.T) []uint64 {
 		return []uint64{n}
 	}
 	list := make([]uint64, 200)
-	if testing.Short() {
+	if testing.Short() || raceEnabled {
 		list = list[:20]
 	}
 	for i := range list {
