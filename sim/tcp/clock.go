@@ -38,7 +38,7 @@ func (c *Conn) rto() des.Time {
 func (c *Conn) RTT() des.Time { return c.srtt }
 
 // progressed notes that something was acknowledged.
-func (c *Conn) progressed(now des.Time) {
+func (c *Conn) progressed() {
 	c.backoff, c.probed = 0, false
 	c.rtoAt, c.probeAt = des.Never, des.Never
 }

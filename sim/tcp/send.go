@@ -211,7 +211,7 @@ func (c *Conn) acknowledged(g *segment) {
 	}
 	advanced := c.una > before
 	if came > 0 || advanced {
-		c.progressed(now)
+		c.progressed()
 	}
 	c.duplicated(g.dups, early)
 	c.react(int(c.una-before), came, c.findLost(), g.echo)
