@@ -63,7 +63,7 @@ func TestBadFiles(t *testing.T) {
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "fire"}]`, []string{`faults.kind is "fire"`, "switch-down"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "down"}]`, []string{`faults.host of "down" is missing`, "want 0 to 2"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "2ms", "kind": "down", "host": 1}]`, []string{"faults.at", "at most duration, 1ms"}},
-		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "loss", "host": 1}]`, []string{`faults.rate of "loss" is 0`}},
+		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "loss", "host": 1}]`, []string{`fault 1 of 1: faults.rate of "loss" is 0`}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "crash", "host": 1, "until": "1ms"}]`, []string{"does not come back"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "down", "host": 1, "leaf": 1}]`, []string{"faults.leaf", "leave it out"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": "0s", "kind": "uplink-down", "switch": 0, "leaf": 0}]`, []string{"needs links between switches"}},

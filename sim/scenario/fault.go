@@ -37,48 +37,54 @@ var faultKinds = map[string]struct{ host, rate, percent, gbps, sw, leaf, ends bo
 
 func (s *Scenario) checkFaults() error {
 	for i := range s.Faults {
-		f := &s.Faults[i]
-		k, ok := faultKinds[f.Kind]
+		if err := s.checkFault(&s.Faults[i]); err != nil {
+			return errors.Wrapf(err, "fault %d of %d", i+1, len(s.Faults))
+		}
+	}
+	return nil
+}
+
+func (s *Scenario) checkFault(f *Fault) error {
+	k, ok := faultKinds[f.Kind]
+	switch {
+	case !ok:
+		return oneOf("faults.kind", f.Kind, slices.Sorted(maps.Keys(faultKinds))...)
+	case k.leaf && s.Topology.Kind != "leafspine":
+		return errors.Errorf("faults.kind is %q, which needs links between switches: take topology.kind \"leafspine\"", f.Kind)
+	case f.At > s.Duration:
+		return errors.Errorf("faults.at of %q is %v, want at most duration, %v: later there is no load", f.Kind, f.At, s.Duration)
+	case f.Until != 0 && f.Until <= f.At:
+		return errors.Errorf("faults.until of %q is %v, want more than at, %v, or none for ever", f.Kind, f.Until, f.At)
+	case k.ends && f.Until == 0:
+		return errors.Errorf("faults.until of %q is missing: give the time when it ends", f.Kind)
+	case f.Kind == crashFault && f.Until != 0:
+		return errors.Errorf("faults.until of %q is %v: a host that crashed does not come back: leave it out", f.Kind, f.Until)
+	}
+	switches := s.switches()
+	if k.leaf {
+		switches = s.Topology.Spines
+	}
+	for _, n := range []struct {
+		name string
+		v    *int
+		want bool
+		end  int
+	}{{"host", f.Host, k.host, s.Topology.Hosts}, {"switch", f.Switch, k.sw, switches}, {"leaf", f.Leaf, k.leaf, s.switches() - s.Topology.Spines}} {
 		switch {
-		case !ok:
-			return oneOf("faults.kind", f.Kind, slices.Sorted(maps.Keys(faultKinds))...)
-		case k.leaf && s.Topology.Kind != "leafspine":
-			return errors.Errorf("faults.kind is %q, which needs links between switches: take topology.kind \"leafspine\"", f.Kind)
-		case f.At > s.Duration:
-			return errors.Errorf("faults.at of %q is %v, want at most duration, %v: later there is no load", f.Kind, f.At, s.Duration)
-		case f.Until != 0 && f.Until <= f.At:
-			return errors.Errorf("faults.until of %q is %v, want more than at, %v, or none for ever", f.Kind, f.Until, f.At)
-		case k.ends && f.Until == 0:
-			return errors.Errorf("faults.until of %q is missing: give the time when it ends", f.Kind)
-		case f.Kind == crashFault && f.Until != 0:
-			return errors.Errorf("faults.until of %q is %v: a host that crashed does not come back: leave it out", f.Kind, f.Until)
+		case n.want && (n.v == nil || *n.v < 0 || *n.v >= n.end):
+			return errors.Errorf("faults.%s of %q is missing or too large, want 0 to %d: it is a number from 0", n.name, f.Kind, n.end-1)
+		case !n.want && n.v != nil:
+			return errors.Errorf("faults.%s of %q has no meaning: leave it out", n.name, f.Kind)
 		}
-		switches := s.switches()
-		if k.leaf {
-			switches = s.Topology.Spines
-		}
-		for _, n := range []struct {
-			name string
-			v    *int
-			want bool
-			end  int
-		}{{"host", f.Host, k.host, s.Topology.Hosts}, {"switch", f.Switch, k.sw, switches}, {"leaf", f.Leaf, k.leaf, s.switches() - s.Topology.Spines}} {
-			switch {
-			case n.want && (n.v == nil || *n.v < 0 || *n.v >= n.end):
-				return errors.Errorf("faults.%s of %q is missing or too large, want 0 to %d: it is a number from 0", n.name, f.Kind, n.end-1)
-			case !n.want && n.v != nil:
-				return errors.Errorf("faults.%s of %q has no meaning: leave it out", n.name, f.Kind)
-			}
-		}
-		if k.rate && !(f.Rate > 0 && f.Rate <= 1) {
-			return errors.Errorf("faults.rate of %q is %v, want more than 0, to 1: it is a share of frames", f.Kind, f.Rate)
-		}
-		if k.percent && (f.Percent < 1 || f.Percent > 1_000_000) {
-			return errors.Errorf("faults.percent of %q is %d, want 1 to 1000000: of the time that tasks take, 1000 is ten times as slow", f.Kind, f.Percent)
-		}
-		if k.gbps && (f.Gbps < 1 || f.Gbps >= s.Topology.Gbps) {
-			return errors.Errorf("faults.gbps of %q is %d, want 1 to %d, less than the link's", f.Kind, f.Gbps, s.Topology.Gbps-1)
-		}
+	}
+	if k.rate && !(f.Rate > 0 && f.Rate <= 1) {
+		return errors.Errorf("faults.rate of %q is %v, want more than 0, to 1: it is a share of frames", f.Kind, f.Rate)
+	}
+	if k.percent && (f.Percent < 1 || f.Percent > 1_000_000) {
+		return errors.Errorf("faults.percent of %q is %d, want 1 to 1000000: of the time that tasks take, 1000 is ten times as slow", f.Kind, f.Percent)
+	}
+	if k.gbps && (f.Gbps < 1 || f.Gbps >= s.Topology.Gbps) {
+		return errors.Errorf("faults.gbps of %q is %d, want 1 to %d, less than the link's", f.Kind, f.Gbps, s.Topology.Gbps-1)
 	}
 	return nil
 }
