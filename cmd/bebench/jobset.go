@@ -78,23 +78,31 @@ func (s *jobSet) run(more func(*job) (goOn bool, atMost int)) error {
 		if round%2 == 1 {
 			slices.Reverse(order)
 		}
-		worked := false
+		// Whose time is not up when a round begins has a turn in it, so that all do the same.
+		type turn struct {
+			*job
+			atMost int
+		}
+		var turns []turn
 		for _, j := range order {
-			goOn, atMost := more(j)
+			if goOn, atMost := more(j); goOn {
+				turns = append(turns, turn{j, atMost})
+			}
+		}
+		if s.e.soft.Err() != nil {
+			return control.ErrInterrupted
+		}
+		if len(turns) == 0 {
+			break
+		}
+		for _, j := range turns {
 			if s.e.soft.Err() != nil {
 				return control.ErrInterrupted
 			}
-			if !goOn {
-				continue
-			}
-			worked = true
-			if err := j.Turn(s.e.hard, atMost); err != nil {
+			if err := j.Turn(s.e.hard, j.atMost); err != nil {
 				return err
 			}
 			s.o.progress("requests", 0, s.ops(), 0)
-		}
-		if !worked {
-			break
 		}
 	}
 	for _, j := range s.jobs {
