@@ -57,10 +57,10 @@ func struck(t *testing.T, n *be.Node, s *be.Socket, l *load, before int64) {
 	l.once(t)
 }
 
-// TestDeviceQPError: the queue pair goes to the error state with 64 requests and more at
-// the device.
-func TestDeviceQPError(t *testing.T) {
-	p, s := spiedPair(t, testdev.Name(t), deep)
+// strike has a fault hit while the second node has 64 requests and more at its device. It
+// gives the error that the socket ended with; the receiver hears too.
+func strike(t *testing.T, p *pair, fault func()) error {
+	t.Helper()
 	before := p.nodes[1].Stats().Memory.InUseBytes
 	server, client := p.connect(t, "x")
 	errs := make(chan error, 1)
@@ -68,17 +68,27 @@ func TestDeviceQPError(t *testing.T) {
 	var l load
 	l.post(t, client, outstanding, 1<<20)
 	eventually(t, "requests at the device", func() bool { return inFlight(p.nodes[1]) >= outstanding })
-	if err := s.made()[0].Modify(&qp.Attr{State: qp.Err}, qp.MaskState); err != nil {
-		t.Fatal(err)
-	}
+	fault()
 	struck(t, p.nodes[1], client, &l, before)
-	if !errors.Is(client.Err(), cq.WRFlushError) {
-		t.Errorf("the socket ended with %v", client.Err())
-	}
 	if err := <-errs; err == nil {
 		t.Error("the receiver heard nothing")
 	}
 	server.Close()
+	return client.Err()
+}
+
+// TestDeviceQPError: the queue pair goes to the error state with 64 requests and more at
+// the device.
+func TestDeviceQPError(t *testing.T) {
+	p, s := spiedPair(t, testdev.Name(t), deep)
+	err := strike(t, p, func() {
+		if err := s.made()[0].Modify(&qp.Attr{State: qp.Err}, qp.MaskState); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if !errors.Is(err, cq.WRFlushError) {
+		t.Errorf("the socket ended with %v", err)
+	}
 	again, newClient := p.connect(t, "again")
 	exchange(t, newClient, again, 100_000, 2)
 }
@@ -88,15 +98,7 @@ func TestDeviceQPError(t *testing.T) {
 func TestDevicePortDownAndUp(t *testing.T) {
 	name := testdev.Name(t)
 	link := testdev.Interface(t, name)
-	cfg := deep
-	p, _ := spiedPair(t, name, cfg)
-	before := p.nodes[1].Stats().Memory.InUseBytes
-	server, client := p.connect(t, "x")
-	errs := make(chan error, 1)
-	go func() { errs <- sink(p.nodes[0], server) }()
-	var l load
-	l.post(t, client, outstanding, 1<<20)
-	eventually(t, "requests at the device", func() bool { return inFlight(p.nodes[1]) >= outstanding })
+	p, _ := spiedPair(t, name, deep)
 	old := gidOfIPv4(t, name)
 	must := func(err error) {
 		t.Helper()
@@ -104,18 +106,13 @@ func TestDevicePortDownAndUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	must(netlink.LinkSetDown(link))
 	up := false
 	t.Cleanup(func() {
 		if !up {
 			_ = netlink.LinkSetUp(link)
 		}
 	})
-	struck(t, p.nodes[1], client, &l, before)
-	if err := <-errs; err == nil {
-		t.Error("the receiver heard nothing")
-	}
-	server.Close()
+	strike(t, p, func() { must(netlink.LinkSetDown(link)) })
 	// Another address takes the index of ours, which comes back behind it.
 	addrs, err := netlink.AddrList(link, netlink.FAMILY_V4)
 	if err != nil || len(addrs) == 0 {
@@ -214,20 +211,10 @@ func TestDeviceRemovedUnderLoad(t *testing.T) {
 	removed := make(chan error, 1)
 	t.Run("load", func(t *testing.T) { // whose end closes the nodes
 		p, _ := spiedPair(t, name, deep)
-		before := p.nodes[1].Stats().Memory.InUseBytes
-		server, client := p.connect(t, "x")
-		errs := make(chan error, 1)
-		go func() { errs <- sink(p.nodes[0], server) }()
-		var l load
-		l.post(t, client, outstanding, 1<<20)
-		eventually(t, "requests at the device", func() bool { return inFlight(p.nodes[1]) >= outstanding })
-		gone = true
-		go func() { removed <- netlink.LinkDel(link) }() // which waits until nobody has the device open
-		struck(t, p.nodes[1], client, &l, before)
-		if err := <-errs; err == nil {
-			t.Error("the receiver heard nothing")
-		}
-		server.Close()
+		strike(t, p, func() {
+			gone = true
+			go func() { removed <- netlink.LinkDel(link) }() // which waits until nobody has the device open
+		})
 		if _, err := p.nodes[1].Dial(limit(t), p.listener.Addr().String(), "x"); err == nil {
 			t.Error("a dial on a device that is gone")
 		}
