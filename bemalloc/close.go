@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 	"strings"
+	"time"
 )
 
 // LeakError says that a pool could not be closed because buffers are in use. Its
@@ -46,8 +47,8 @@ func (e *LeakError) Error() string {
 	return s.String()
 }
 
-// Close ends the pool: no Alloc, and no call on its heaps, may be running or
-// follow, but for Free. While buffers are in use it returns a *LeakError and
+// Close ends the pool: no call on its heaps may be running or follow, but for Free.
+// Pool.Alloc may: it gets ErrClosed, or a buffer in use. While buffers are in use it returns a *LeakError and
 // keeps the memory; when a device refuses to deregister, that error, and keeps
 // what the device may still reach. Both times Close may be called again. It is
 // idempotent.
@@ -71,16 +72,32 @@ func (p *Pool) Close() error {
 		<-f.done
 	}
 	p.dbg.drain()
-	p.flushCaches(flushLast)
-	if leak := p.leaks(); leak != nil {
-		return leak
+	for {
+		p.flushCaches(flushLast)
+		if leak := p.leaks(); leak != nil {
+			return leak
+		}
+		_, _ = p.closeFree(0, maxClock, maxBlocks) // what fails is parked
+		if !p.opened() {
+			break
+		}
+		time.Sleep(closePause) // an Alloc has taken memory since, and is about to have a buffer
 	}
-	_, _ = p.closeFree(0, maxClock, maxBlocks) // what fails is parked
 	if err := p.unpark(); err != nil {
 		return err
 	}
 	p.gone.Store(true)
 	return unreserve(p.mem.reserved)
+}
+
+// closePause is between two looks for memory that an Alloc is taking.
+const closePause = 100 * time.Microsecond
+
+// opened reports whether there are blocks but for those that are parked.
+func (p *Pool) opened() bool {
+	p.runs.mu.Lock()
+	defer p.runs.mu.Unlock()
+	return p.runs.committed != p.runs.parked
 }
 
 // leaks describes what is in use once the caches are empty.
