@@ -3,6 +3,7 @@
 package scenario
 
 import (
+	"os"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/sim/des"
@@ -10,6 +11,10 @@ import (
 
 // Runs are one goroutine: TestSameBytes has all that the race detector can see of these,
 // in small.
+
+// full reports whether runs at the paper's scale are wanted: they take minutes and
+// gigabytes.
+func full() bool { return os.Getenv("SIM_FULL") != "" }
 
 // scaled is a scenario of so many hosts, or with SIM_FULL all of them, for a time.
 func scaled(t testing.TB, name string, hosts int, small, large des.Time, variants ...string) *Scenario {
@@ -213,5 +218,43 @@ func TestRCAndUD(t *testing.T) {
 	}
 	if len(want) > 0 {
 		t.Errorf("not there: %v", want)
+	}
+}
+
+// TestFailures: what is lost is sent again, ways around a dead link or switch are
+// found, a slow host holds its senders back, and calls to a dead one go to another.
+// All that began ends, in a time that the fault and the timeouts bound.
+func TestFailures(t *testing.T) {
+	const ack = 2100 * des.Microsecond // timeout of queue pairs: 4.096 us * 2^9
+	for _, tt := range []struct {
+		name, class string
+		most        des.Time // that anything takes
+		shows       []string // counters that tell that the fault was there
+	}{
+		{"failure-loss", "message", 3 * ack, []string{"lost_packets", "retransmitted_packets"}},
+		{"failure-flap", "push", 2*des.Millisecond + 3*ack, []string{"lost_packets", "retransmitted_packets"}},
+		{"failure-switch", "push", 3 * ack, []string{"lost_packets", "retransmitted_packets"}},
+		{"failure-slow", "message", 8 * des.Millisecond, []string{"credit_stalls"}},
+		{"failure-link", "message", 3*des.Millisecond + 2*ack, []string{"lost_packets", "retransmitted_packets"}},
+		{"failure-crash", "fetch", 2*des.Millisecond + ack, []string{"retries"}},
+	} {
+		s := load(t, tt.name)
+		if err := s.Pick([]string{"adaptive"}); err != nil {
+			t.Fatal(err)
+		}
+		if !full() {
+			if err := s.SetDuration(s.Duration.time() / 2); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := runAll(t, s)[0]
+		if c := r.Class(tt.class); c.Unfinished > 0 || c.Count == 0 || c.MaxNS > int64(tt.most/des.Nanosecond) {
+			t.Errorf("%s: %d of class %s, %d did not end; the slowest took %d ns, want %d at most", tt.name, c.Count, tt.class, c.Unfinished, c.MaxNS, tt.most/des.Nanosecond)
+		}
+		for _, name := range tt.shows {
+			if r.Counter(name) == 0 {
+				t.Errorf("%s: %s is 0: the test shows nothing", tt.name, name)
+			}
+		}
 	}
 }

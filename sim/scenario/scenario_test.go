@@ -4,15 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"os"
 	"runtime"
 	"strings"
 	"testing"
 )
-
-// full reports whether runs at the paper's scale are wanted: they take minutes and
-// gigabytes.
-func full() bool { return os.Getenv("SIM_FULL") != "" }
 
 // runAll carries all jobs out.
 func runAll(t testing.TB, s *Scenario) (runs []*Run) {
