@@ -72,7 +72,7 @@ func (p *Pool) Close() error {
 		<-f.done
 	}
 	p.dbg.drain()
-	for {
+	for range closeLooks {
 		p.flushCaches(flushLast)
 		if leak := p.leaks(); leak != nil {
 			return leak
@@ -90,14 +90,22 @@ func (p *Pool) Close() error {
 	return unreserve(p.mem.reserved)
 }
 
-// closePause is between two looks for memory that an Alloc is taking.
-const closePause = 100 * time.Microsecond
+// Close looks so often, with pauses of that length, for memory that an Alloc is taking.
+const (
+	closeLooks = 100
+	closePause = 100 * time.Microsecond
+)
 
 // opened reports whether there are blocks but for those that are parked.
 func (p *Pool) opened() bool {
 	p.runs.mu.Lock()
 	defer p.runs.mu.Unlock()
-	return p.runs.committed != p.runs.parked
+	for b := range p.runs.hi {
+		if st := p.table.block(b).state; st != blockClosed && st != blockParked {
+			return true
+		}
+	}
+	return false
 }
 
 // leaks describes what is in use once the caches are empty.
