@@ -153,7 +153,7 @@ func (p *Pool) open(n uint32) (first uint32, err error) {
 		}
 	}()
 	if err = p.attach(first, n); err != nil {
-		return 0, err
+		return first, err // which the deferred function gives back
 	}
 	opened = true
 	return first, nil

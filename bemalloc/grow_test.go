@@ -307,3 +307,26 @@ func TestPrealloc(t *testing.T) {
 		t.Errorf("New: %v", err)
 	}
 }
+
+// TestFailedGrowthLeavesNothing: a registration that fails takes nothing of the limits.
+func TestFailedGrowthLeavesNothing(t *testing.T) {
+	dev, budget := newRegistrar(t), NewBudget(0)
+	p := newPool(t, Config{Registrar: dev, noJanitor: true, Budget: budget})
+	b := must(t)(p.Alloc(100))
+	used := budget.Used()
+	dev.fail = true
+	for _, n := range []int{3 << 20, 5 << 20, 9 << 20} {
+		if got, err := p.Alloc(n); err == nil && n > blockSize {
+			t.Errorf("%d bytes: no error", n)
+		} else if err == nil {
+			p.Free(got)
+		}
+	}
+	if n := budget.Used(); n != used {
+		t.Errorf("%d bytes count against the budget, %d before", n, used)
+	}
+	dev.fail = false
+	if err := p.Free(b); err != nil {
+		t.Error(err)
+	}
+}
