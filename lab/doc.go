@@ -11,7 +11,9 @@
 //	go run ./lab -table                               make docs/verbs.md from the records
 //	go run ./lab -list                                what there is
 //
-// A suite is a package with tests that take their device from internal/testdev. Its
+// A suite is a package with tests that take their device from internal/testdev; of be and
+// archon/channel those tests alone run, unless -run says otherwise or the machine has
+// another architecture than this host. Its
 // tests are built as a static binary and run in the guest as root, in a directory
 // with the package's testdata, with RDMA_DEVICE=rxe0 and Debian's ibverbs-utils,
 // rdmacm-utils, perftest and strace in PATH as peers. It passes only if at least one

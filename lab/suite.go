@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 
@@ -34,6 +36,14 @@ var suites = []string{
 // architecture than this host's.
 var plainSuites = []string{"./mmio", "./sim/nic"}
 
+// deviceTests are regexps of the tests that use the device, in suites with many that do
+// not. Those have nothing new to say on a machine of this host's architecture, where
+// they ran already, and take minutes on an emulated processor.
+var deviceTests = map[string]string{
+	"be":             "^Test(Device|Victim)",
+	"archon/channel": "^TestDevice",
+}
+
 const (
 	module  = "github.com/byteexpress/byteexpress"
 	testdev = module + "/internal/testdev"
@@ -57,6 +67,7 @@ type binary struct {
 	testdata string // the package's test data on this host, "" for none
 	below    []tree // the test data of our packages that it imports: its tests may read them by ../
 	plain    bool   // one of plainSuites
+	run      string // regexp of the tests to run when the options name none, "" for all
 }
 
 // tree is a directory on this host, and the path in the repository of its package.
@@ -85,6 +96,9 @@ func buildSuite(ctx context.Context, dir, goarch, pkg string) (binary, error) {
 		return binary{}, errors.New("several packages: name them one by one")
 	}
 	b := binary{name: strings.TrimPrefix(importPath, module+"/"), plain: slices.Contains(plainSuites, pkg)}
+	if goarch == runtime.GOARCH {
+		b.run = deviceTests[b.name]
+	}
 	deps, err := golang(ctx, goarch, "list", "-deps", "-test", "-f", "{{.ImportPath}}\t{{.Dir}}", pkg)
 	if err != nil {
 		return binary{}, err
@@ -146,8 +160,8 @@ func suiteItem(b binary, file, dir string, o options) plan.Item {
 		file, "-test.v=test2json", "-test.paniconexit0", fmt.Sprintf("-test.count=%d", o.count),
 		"-test.timeout=" + (o.limit - o.limit/10).String(),
 	}
-	if o.run != "" {
-		argv = append(argv, "-test.run="+o.run)
+	if run := cmp.Or(o.run, b.run); run != "" {
+		argv = append(argv, "-test.run="+run)
 	}
 	return plan.Item{
 		Name: b.name, Tests: true, NoDevice: b.plain, Limit: o.limit,
