@@ -13,6 +13,9 @@ func (s *Set) Ended(r *Replica, now, d time.Duration, o Outcome, probe bool) {
 	r.outstanding.Add(-1)
 	switch o {
 	case Answered:
+		if probe {
+			r.ewma.Store(0) // the penalties of the time when it failed say nothing of now
+		}
 		r.sample(now, d)
 		r.row.Store(0)
 		s.count(r, now, 1<<32)
