@@ -2,7 +2,7 @@
 // real Linux kernels: Debian's stock kernels in small virtual machines (QEMU, no KVM
 // needed) with an rxe device (software RoCE) named rxe0.
 //
-//	go run ./lab                                      every suite and scenario
+//	go run ./lab                                      every scenario and suite
 //	go run ./lab -suites ./provider/rxe -run TestX -v one suite, some of its tests, with their output
 //	go run ./lab -scenarios bebench                   the scenarios whose name matches
 //	go run ./lab -compare                             bebench and perftest side by side, and a table

@@ -126,11 +126,13 @@ func (l *lab) image(ctx context.Context, on machine, u unpacked, o options) (m i
 	for _, mod := range m.modules {
 		m.plan.Modules = append(m.plan.Modules, modulePath(mod))
 	}
-	for _, s := range m.suites {
-		m.plan.Items = append(m.plan.Items, suiteItem(s, suiteFile(s), suiteDir(s.name), o))
-	}
+	// Suites take the interface below the device down and up; after that perftest was seen to
+	// stand still.
 	for _, s := range o.scenarios {
 		m.plan.Items = append(m.plan.Items, scenarioItem(s, o, guestDevice))
+	}
+	for _, s := range m.suites {
+		m.plan.Items = append(m.plan.Items, suiteItem(s, suiteFile(s), suiteDir(s.name), o))
 	}
 	return m, nil
 }
