@@ -11,17 +11,11 @@ import (
 	"github.com/byteexpress/byteexpress/internal/testdev"
 )
 
-// labLink is the network interface under the kernel lab's device.
-const labLink = "dummy0"
-
 // TestDeviceLinkDown (case C17): the link under the device goes down and comes back
 // while calls go on: they move to TCP and return.
 func TestDeviceLinkDown(t *testing.T) {
 	name := testdev.Name(t)
-	link, err := netlink.LinkByName(labLink)
-	if err != nil {
-		t.Skipf("interface %s: %v: only the kernel lab's may be taken down", labLink, err)
-	}
+	link := testdev.Interface(t, name)
 	server, client := channel.NewDevice(openNamed(name), be.Config{}), channel.NewDevice(openNamed(name), be.Config{})
 	for _, d := range []*channel.Device{server, client} {
 		t.Cleanup(func() { eventually(t, "close the device", func() bool { return d.Close() == nil }) })
