@@ -49,7 +49,7 @@ func (w *worker) main(iterations uint64) {
 	w.j.ended.Add(1)
 	for int(w.j.ended.Load()) < len(w.j.boxes) {
 		w.drain()
-		time.Sleep(100 * time.Microsecond)
+		pause(100 * time.Microsecond)
 	}
 	w.barrier(3, 50*time.Microsecond, false)
 	w.drain()
@@ -65,13 +65,13 @@ func (w *worker) main(iterations uint64) {
 
 // barrier waits for a phase; with draining set it serves its mailbox meanwhile,
 // since others may wait for that.
-func (w *worker) barrier(phase int32, pause time.Duration, draining bool) {
+func (w *worker) barrier(phase int32, every time.Duration, draining bool) {
 	w.j.arrive()
 	for w.j.phase.Load() < phase {
 		if draining {
 			w.drain()
 		}
-		time.Sleep(pause)
+		time.Sleep(every)
 	}
 }
 
@@ -209,7 +209,7 @@ func (w *worker) freeBatch() *batch {
 			continue
 		}
 		w.stalls++
-		time.Sleep(100 * time.Microsecond)
+		pause(100 * time.Microsecond)
 	}
 }
 

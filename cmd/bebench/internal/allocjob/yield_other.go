@@ -2,7 +2,13 @@
 
 package allocjob
 
-import "runtime"
+import (
+	"runtime"
+	"time"
+)
 
 // yield lets others run.
 func yield() { runtime.Gosched() }
+
+// pause sleeps.
+func pause(d time.Duration) { time.Sleep(d) }
