@@ -34,7 +34,8 @@
 //   - Messages that are offered to be read ([Socket.SetGet]): the key opens the block
 //     to reads.
 //   - A published buffer ([Socket.Publish]) has a key of its own, for writes to it
-//     alone and until the publication ends.
+//     alone and until the publication ends. Exposed memory ([Node.Expose]) likewise,
+//     for reads.
 //
 // A domain has no block before it is used ([Stats].Registered).
 //
@@ -68,7 +69,8 @@
 // A large message is written into memory that the receiver gives, or read by the
 // receiver at its own pace ([Socket.SetGet]). A buffer that is used again and again
 // can be published to the peer, which then writes with no exchange
-// ([Socket.Publish], [Socket.PostPut]). A socket may drop the order of its messages
+// ([Socket.Publish], [Socket.PostPut]); one that many peers want can be exposed to
+// their reads ([Node.Expose], [Socket.Read]). A socket may drop the order of its messages
 // ([SocketOptions]).
 //
 // # Errors

@@ -17,6 +17,7 @@ const (
 	cmdSend commandKind = iota
 	cmdGather
 	cmdPut
+	cmdFetch
 	cmdCancel
 	cmdTaken
 	cmdCall
@@ -32,7 +33,7 @@ type command struct {
 	tag   uint64 // cmdTaken: how many
 	done  func(error)
 	list  []qp.SGE   // cmdGather
-	token wire.Token // cmdPut
+	token wire.Token // cmdPut; cmdFetch: where, with what key
 	call  func()     // cmdCall: anything rare
 }
 

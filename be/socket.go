@@ -123,6 +123,12 @@ func (s *Socket) check(b []byte) (mr.LKey, error) {
 // When ctx ends first, its error is returned at once. The message is then given
 // up if that is still possible, else delivered.
 func (s *Socket) Send(ctx context.Context, b []byte) error {
+	return s.wait(ctx, &command{kind: cmdSend, buf: b})
+}
+
+// wait has the worker run a command with a buffer, and waits for its end.
+func (s *Socket) wait(ctx context.Context, c *command) error {
+	b := c.buf
 	lkey, err := s.check(b)
 	if err == nil {
 		err = ctx.Err()
@@ -140,7 +146,8 @@ func (s *Socket) Send(ctx context.Context, b []byte) error {
 	if ctx.Done() != nil {
 		tag = s.tags.Add(1)
 	}
-	if !s.conn.w.submit(&command{kind: cmdSend, conn: s.conn, sock: s.core, buf: b, lkey: lkey, tag: tag, done: w.done}) {
+	c.conn, c.sock, c.lkey, c.tag, c.done = s.conn, s.core, lkey, tag, w.done
+	if !s.conn.w.submit(c) {
 		s.conn.n.Free(b)
 		waiters.Put(w)
 		return ErrClosed

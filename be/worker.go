@@ -8,6 +8,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/mr"
 )
 
 const (
@@ -327,6 +328,9 @@ func (w *worker) execute(c *command) {
 		w.touch(c.conn)
 	case cmdPut:
 		c.conn.e.Put(s, c.token, c.buf, c.lkey, c.tag, c.done)
+		w.touch(c.conn)
+	case cmdFetch:
+		c.conn.e.Fetch(s, c.token.Addr, mr.RKey(c.token.RKey), c.buf, c.lkey, c.tag, c.done)
 		w.touch(c.conn)
 	case cmdCancel:
 		c.conn.e.Cancel(s, c.tag)

@@ -16,8 +16,8 @@ const slotBytes = (wire.MaxControl + 63) &^ 63
 
 // slot is what the chain remembers of one request until it completes.
 type slot struct {
-	msg   *outgoing     // the message that the request belongs to; nil: control, or a READ
-	in    *incoming     // the message that a READ belongs to
+	msg   *outgoing     // the message that the request belongs to; nil: control, or a READ of get mode
+	in    *incoming     // the message that a READ of get mode belongs to
 	bytes int           // of the send window
 	at    time.Duration // when it was prepared
 }
@@ -138,6 +138,18 @@ func (c *Chain) read(in *incoming, n int) {
 	in.offset += n
 	in.refs++
 	c.take(wr, nil, in, n)
+}
+
+// fetch prepares a READ of the next n bytes of memory that the peer exposed.
+func (c *Chain) fetch(m *outgoing, n int) {
+	wr := c.grow(qp.Read)
+	wr.RemoteAddr, wr.RKey = m.addr+uint64(m.offset), m.rkey
+	wr.SGEs = wr.SGEs[:1]
+	p := &m.pieces[0]
+	wr.SGEs[0] = qp.SGE{Addr: p.Addr + uint64(m.offset), Length: uint32(n), LKey: p.LKey}
+	m.offset += n
+	m.refs++
+	c.take(wr, m, nil, n)
 }
 
 // grow gives a request at the end of the batch, whose remote memory and segments

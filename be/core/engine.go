@@ -212,7 +212,7 @@ func (e *Engine) queue(s *Socket, m *outgoing) {
 // Cancel gives up the message with this tag, if it has not ended. What is wholly
 // in the chain is still delivered.
 func (e *Engine) Cancel(s *Socket, tag uint64) {
-	for _, l := range []*outList{&s.queue, &s.requested, &s.writing} {
+	for _, l := range []*outList{&s.queue, &s.requested, &s.writing, &s.fetching} {
 		if m := l.byTag(tag); m != nil {
 			e.cancel(m, ErrCanceled)
 			return
@@ -231,7 +231,7 @@ func (e *Engine) cancel(m *outgoing, err error) {
 }
 
 func (e *Engine) cancelAll(s *Socket, err error) {
-	for _, l := range []*outList{&s.writing, &s.requested, &s.queue} {
+	for _, l := range []*outList{&s.writing, &s.fetching, &s.requested, &s.queue} {
 		for l.head != nil {
 			e.cancel(l.head, err)
 		}

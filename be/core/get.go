@@ -71,17 +71,33 @@ func (e *Engine) unread(in *incoming) {
 		in.readNext = nil
 		break
 	}
-	if s.readHead == nil {
+	e.noReads(s)
+}
+
+// noReads has a socket wait no longer if it has nothing to read.
+func (e *Engine) noReads(s *Socket) {
+	if s.readHead == nil && s.fetching.head == nil {
 		e.sched.remove(reads, s)
 	}
 }
 
 // visitRead prepares a READ of one fragment of the socket's oldest message that has
-// something left.
+// something left, or of exposed memory: the two take turns.
 func (e *Engine) visitRead(s *Socket) room {
 	e.stats.Visits++
-	in := s.readHead
-	n := min(in.length-in.offset, e.cfg.Fragment)
+	in, m := s.readHead, s.fetching.head
+	if in != nil && m != nil {
+		if s.fetched = !s.fetched; s.fetched {
+			in = nil
+		}
+	}
+	left := 0
+	if in != nil {
+		left = in.length - in.offset
+	} else {
+		left = m.length - m.offset
+	}
+	n := min(left, e.cfg.Fragment)
 	switch {
 	case !e.window.Room(n):
 		return windowFull
@@ -89,20 +105,30 @@ func (e *Engine) visitRead(s *Socket) room {
 		e.cap.wait(e, n)
 		return capFull
 	}
-	e.chain.read(in, n)
+	if in != nil {
+		e.chain.read(in, n)
+	} else {
+		e.chain.fetch(m, n)
+	}
 	e.window.Take(n)
 	if e.cap != nil {
 		e.cap.take(e, n)
 	}
 	e.stats.Reads++
 	e.stats.ReadBytes += uint64(n)
-	if in.offset == in.length {
+	switch {
+	case n < left:
+	case in == nil:
+		m.unlink()
+		m.state = sendPosted
+		e.stats.Fetches++
+	default:
 		if s.readHead = in.readNext; s.readHead == nil {
 			s.readTail = nil
 		}
 		in.readNext = nil
 	}
-	e.sched.spend(reads, s, n, s.readHead != nil)
+	e.sched.spend(reads, s, n, s.readHead != nil || s.fetching.head != nil)
 	return roomForWrite
 }
 

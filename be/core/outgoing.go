@@ -30,7 +30,7 @@ type outgoing struct {
 	done   func(error)
 	tag    uint64 // names it for Cancel; 0: none
 
-	known  bool // to a buffer that the peer published: no sequence, no exchange
+	known  bool // to a buffer that the peer published, or from one that it exposed: no sequence, no exchange
 	large  bool // too long, or of too many pieces, to go out at once
 	state  sendState
 	seq    uint32
@@ -195,6 +195,7 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 		case at == finalsSlot:
 			e.sched.resume(s) // what is next may not be a final fragment
 		}
+		e.noReads(s)
 		s.sending--
 		e.sending--
 		e.mayClose(s)

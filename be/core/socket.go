@@ -34,6 +34,7 @@ type Socket struct {
 
 	at           [kinds]uint8 // where it waits with work of each kind
 	state        sockState
+	fetched      bool // whose turn it is, see visitRead
 	told         bool // the handler had Closed, or Opened with an error
 	answered     bool // ACCEPT or REFUSE came
 	get          bool // our large messages are offered to be read
@@ -65,6 +66,7 @@ type socketRest struct {
 	published   *incoming
 	readHead    *incoming // to be read, with something left to ask for
 	readTail    *incoming
+	fetching    outList      // of exposed memory, with something left to ask for
 	inUse       atomic.Int64 // bytes of the quota
 	walk        uint64       // the last walk over held requests that it blocked
 }
@@ -184,7 +186,7 @@ func (e *Engine) removeSocket(s *Socket, err error) {
 
 // failSends ends every message of a socket that is not wholly in the chain.
 func (e *Engine) failSends(s *Socket, err error) {
-	for _, l := range []*outList{&s.writing, &s.requested, &s.queue} {
+	for _, l := range []*outList{&s.writing, &s.fetching, &s.requested, &s.queue} {
 		for l.head != nil {
 			e.endOutgoing(l.head, err)
 		}

@@ -17,8 +17,9 @@ type Stats struct {
 	WriteBytes     uint64
 	Puts           uint64 // messages written to buffers that the peer published
 	Written        uint64 // writes of the peer to buffers that we published
+	Fetches        uint64 // reads of memory that the peer exposed
 	Offered        uint64 // messages sent that the peer read
-	ReadBytes      uint64 // of the peer's messages in get mode
+	ReadBytes      uint64 // of the peer's messages in get mode, and of exposed memory
 	Reads          uint64 // READ requests
 	Fragments      uint64 // WRITE and WRITE_WITH_IMM requests
 	Sends          uint64 // SEND requests, control messages included
@@ -66,7 +67,7 @@ func (s *Stats) Add(o *Stats) {
 		{&s.Doorbells, o.Doorbells}, {&s.Requests, o.Requests}, {&s.RecvPosts, o.RecvPosts}, {&s.CreditStalls, o.CreditStalls},
 		{&s.WindowStalls, o.WindowStalls}, {&s.SlotStalls, o.SlotStalls}, {&s.Held, o.Held}, {&s.Rejected, o.Rejected},
 		{&s.Canceled, o.Canceled}, {&s.RNR, o.RNR}, {&s.Failures, o.Failures}, {&s.ProtocolErrors, o.ProtocolErrors},
-		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies}, {&s.Signaled, o.Signaled}, {&s.Offered, o.Offered}, {&s.Puts, o.Puts}, {&s.Written, o.Written}, {&s.ReadBytes, o.ReadBytes}, {&s.Reads, o.Reads}, {&s.CapStalls, o.CapStalls}, {&s.Visits, o.Visits}, {&s.Recalls, o.Recalls}, {&s.Returned, o.Returned},
+		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies}, {&s.Signaled, o.Signaled}, {&s.Offered, o.Offered}, {&s.Puts, o.Puts}, {&s.Written, o.Written}, {&s.Fetches, o.Fetches}, {&s.ReadBytes, o.ReadBytes}, {&s.Reads, o.Reads}, {&s.CapStalls, o.CapStalls}, {&s.Visits, o.Visits}, {&s.Recalls, o.Recalls}, {&s.Returned, o.Returned},
 		{&s.Sending, o.Sending}, {&s.Controls, o.Controls}, {&s.InFlight, o.InFlight}, {&s.Posted, o.Posted}, {&s.Waiting, o.Waiting},
 	} {
 		*p.to += p.from
