@@ -3,8 +3,8 @@ package be
 // With ten thousand sockets, what a message touches of its socket is in no cache near
 // the worker, and each line that is missing is waited for. So the worker goes over a
 // batch before it works on it: misses that do not depend on one another are waited for
-// all at once, and stores are not waited for at all. What is read and written there
-// changes nothing.
+// all at once, and stores are not waited for at all. What is written there changes
+// nothing.
 
 // worthLooking is the smallest batch for which it pays, and crowd the number of an
 // engine's sockets from which on: what fewer ones need stays in the caches.
@@ -18,7 +18,7 @@ func (w *worker) lookAhead(n int) {
 	if n < worthLooking {
 		return
 	}
-	k, sum := 0, uint64(0)
+	k := 0
 	for i := range n {
 		c := &w.wcs[i]
 		if c.ID&idRecv == 0 {
@@ -39,12 +39,6 @@ func (w *worker) lookAhead(n int) {
 			s.touched = true
 		}
 	}
-	for _, s := range w.seen[:k] {
-		if s, ok := s.User.(*Socket); ok && s.box.newest != nil {
-			sum += s.box.newest.tail
-		}
-	}
-	w.sum = sum
 }
 
 // lookAtCommands touches the sockets of the commands that are next in the ring.

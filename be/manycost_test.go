@@ -97,8 +97,8 @@ func (m *manyCost) receiving(t testing.TB) {
 			m.d.announceOn(uint32(2*k+1), 64)
 			if i%(costChunk/2) == costChunk/2-1 || i == n-1 { // no more than are posted
 				m.d.turn()
-				for s := mux.ready.pop(); s != nil; s = mux.ready.pop() {
-					mux.serve(s)
+				for s, b := mux.ready.pop(); s != nil; s, b = mux.ready.pop() {
+					mux.serve(s, b)
 				}
 			}
 		}

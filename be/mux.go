@@ -30,7 +30,7 @@ type Mux struct {
 	bell     chan struct{}
 }
 
-// NewMux makes a Mux for at most that many sockets at a time, of any nodes (16 to 32
+// NewMux makes a Mux for at most that many sockets at a time, of any nodes (40 to 80
 // bytes each). handle is called with each message, on a goroutine that called Serve. The
 // buffer is handle's: it may be sent, kept, passed on, and is given back with
 // s.Node().Free. The last call for a socket has no buffer and the error that ended it;
@@ -53,9 +53,7 @@ func (m *Mux) Add(s *Socket) error {
 		m.sockets.Add(-1)
 		return ErrInMux
 	}
-	if s.pending() {
-		m.wake(s)
-	}
+	m.push(s, nil) // what came before; so far it was its turn
 	return nil
 }
 
@@ -70,9 +68,9 @@ func (m *Mux) Serve(ctx context.Context) error {
 			return ctx.Err()
 		default:
 		}
-		if s := m.ready.pop(); s != nil {
+		if s, b := m.ready.pop(); s != nil {
 			m.ring()
-			m.serve(s)
+			m.serve(s, b)
 			continue
 		}
 		m.sleepers.Add(1)
@@ -97,33 +95,74 @@ func (m *Mux) ring() {
 	}
 }
 
-// wake has a socket served, unless it waits for that already or is being served.
+// The turn of a socket in a Mux.
+const (
+	turnNone  uint32 = iota // it has nothing, and is in no queue
+	turnTaken               // it is in the queue, or served; or in no Mux yet
+	turnMore                // and its inbox got something, or it ended, since that was last looked at
+)
+
+// push has a socket served whose turn is taken by the caller.
+func (m *Mux) push(s *Socket, b []byte) {
+	m.ready.push(s, b)
+	m.ring()
+}
+
+// hand has a socket served that waits for nothing, and gives it a message; false if its
+// messages have to go by its inbox.
+func (m *Mux) hand(s *Socket, b []byte) bool {
+	if s.turn.Load() != turnNone || !s.turn.CompareAndSwap(turnNone, turnTaken) {
+		return false
+	}
+	m.push(s, b)
+	return true
+}
+
+// wake has a socket served that has something new.
 func (m *Mux) wake(s *Socket) {
-	if !s.turn.Load() && s.turn.CompareAndSwap(false, true) {
-		m.ready.push(s)
-		m.ring()
+	if s.turn.Swap(turnMore) == turnNone {
+		m.push(s, nil)
 	}
 }
 
-// serve is one turn of a socket.
-func (m *Mux) serve(s *Socket) {
-	ended := s.ended.Load() // before the look for messages: it is set after the last
-	if b, ok := s.pop(); ok {
+// serve is one turn of a socket, with the message that it brought.
+func (m *Mux) serve(s *Socket, b []byte) {
+	if b != nil {
+		s.took()
 		m.handle(s, b, nil)
-	} else if ended {
-		m.sockets.Add(-1) // and its turn goes on, so that it is never woken again
-		m.handle(s, nil, s.err)
-		return
+	} else {
+		s.turn.Store(turnTaken) // before the look
+		ended := s.ended.Load() // before the look for messages: it is set after the last
+		if b, ok := s.pop(); ok {
+			m.handle(s, b, nil)
+		} else if ended {
+			m.sockets.Add(-1) // and its turn goes on, so that it is never woken again
+			s.conn.n.untrack(s)
+			m.handle(s, nil, s.err)
+			return
+		}
+		if !s.box.empty() || s.ended.Load() {
+			m.ready.push(s, nil) // for ourselves, if nobody else comes
+			return
+		}
 	}
-	if s.pending() {
-		m.ready.push(s) // for ourselves, if nobody else comes
-		return
-	}
-	s.turn.Store(false)
-	if s.pending() { // meanwhile, and its turn was not over
-		m.wake(s)
+	if !s.turn.CompareAndSwap(turnTaken, turnNone) {
+		m.ready.push(s, nil)
 	}
 }
 
-// pending reports whether there is something to tell of a socket in a Mux.
-func (s *Socket) pending() bool { return !s.box.empty() || s.ended.Load() }
+// drop frees the messages in the queue that are of a node which closes.
+func (m *Mux) drop(n *Node) {
+	for range len(m.ready.cells) {
+		s, b := m.ready.pop()
+		if s == nil {
+			break
+		}
+		if b != nil && s.conn.n == n {
+			n.mem.Free(b)
+			b = nil
+		}
+		m.ready.push(s, b)
+	}
+	m.ring()
+}

@@ -232,3 +232,41 @@ func TestMuxAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations a message", n)
 	}
 }
+
+// TestMuxUnserved: a node closes though messages wait in a Mux that nobody serves any
+// more, of sockets that are open and of closed ones.
+func TestMuxUnserved(t *testing.T) {
+	p := newPair(t, be.Config{})
+	came := make(chan struct{})
+	m := be.NewMux(2, func(s *be.Socket, b []byte, err error) {
+		s.Node().Free(b)
+		came <- struct{}{}
+	})
+	servers, clients := p.connectInto(t, m, 2)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var wg sync.WaitGroup
+	wg.Go(func() { m.Serve(ctx) })
+	for i := range 4 {
+		if i == 1 {
+			cancel()
+			wg.Wait()
+		}
+		for _, c := range clients {
+			b := alloc(t, p.nodes[1], 10, 0)
+			if err := c.Send(limit(t), b); err != nil {
+				t.Fatal(err)
+			}
+			p.nodes[1].Free(b)
+			if i == 0 {
+				<-came
+			}
+		}
+	}
+	servers[0].Close()
+	for _, n := range p.nodes {
+		if err := n.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package be
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -329,9 +330,16 @@ func (n *Node) Close() error {
 		left := n.sockets
 		n.sockets = map[*Socket]struct{}{}
 		n.mu.Unlock()
+		var muxes []*Mux
 		for s := range left {
 			s.end(ErrClosed)
 			s.drain()
+			if mux := s.mux.Load(); mux != nil && !slices.Contains(muxes, mux) {
+				muxes = append(muxes, mux)
+			}
+		}
+		for _, mux := range muxes {
+			mux.drop(n)
 		}
 	}
 	if n.released {

@@ -7,7 +7,8 @@ import (
 
 // readyQueue is a queue of sockets, many producers and many consumers, with room for
 // all that can be in it: push never waits for a consumer to come. It is a bounded ring
-// after Vyukov, as [ring] is.
+// after Vyukov, as [ring] is. A socket that had nothing brings its message along: of ten
+// thousand with a message each, none touches its inbox.
 type readyQueue struct {
 	cells []readyCell
 	_     [40]byte
@@ -19,7 +20,8 @@ type readyQueue struct {
 
 type readyCell struct {
 	seq  atomic.Uint64 // position: free for it; position+1: holds its socket
-	sock atomic.Pointer[Socket]
+	sock *Socket
+	msg  []byte // nil: what there is is in the socket's inbox
 }
 
 // init makes room for n sockets.
@@ -39,14 +41,14 @@ func (q *readyQueue) cell(pos uint64) *readyCell { return &q.cells[pos&uint64(le
 // push adds a socket, of at most as many as there is room for. A consumer may have
 // claimed the cell a round ago and not emptied it yet: push waits for that consumer,
 // which is between two stores.
-func (q *readyQueue) push(s *Socket) {
+func (q *readyQueue) push(s *Socket, msg []byte) {
 	for {
 		pos := q.tail.Load()
 		c := q.cell(pos)
 		switch seq := c.seq.Load(); {
 		case seq == pos:
 			if q.tail.CompareAndSwap(pos, pos+1) {
-				c.sock.Store(s)
+				c.sock, c.msg = s, msg
 				c.seq.Store(pos + 1)
 				return
 			}
@@ -57,20 +59,20 @@ func (q *readyQueue) push(s *Socket) {
 }
 
 // pop takes the oldest socket, nil if there is none.
-func (q *readyQueue) pop() *Socket {
+func (q *readyQueue) pop() (s *Socket, msg []byte) {
 	for {
 		pos := q.head.Load()
 		c := q.cell(pos)
 		switch seq := c.seq.Load(); {
 		case seq == pos+1:
 			if q.head.CompareAndSwap(pos, pos+1) {
-				s := c.sock.Load()
-				c.sock.Store(nil)
+				s, msg = c.sock, c.msg
+				c.sock, c.msg = nil, nil
 				c.seq.Store(pos + uint64(len(q.cells)))
-				return s
+				return s, msg
 			}
 		case int64(seq-pos) <= 0:
-			return nil
+			return nil, nil
 		}
 	}
 }

@@ -16,14 +16,14 @@ func TestReadyQueue(t *testing.T) {
 	q.init(len(socks))
 	for round := range 20 {
 		for i := range socks {
-			q.push(&socks[i])
+			q.push(&socks[i], []byte{byte(i)})
 		}
 		for i := range socks {
-			if s := q.pop(); s != &socks[i] {
-				t.Fatalf("round %d: another socket in place %d", round, i)
+			if s, b := q.pop(); s != &socks[i] || b[0] != byte(i) {
+				t.Fatalf("round %d: another socket or message in place %d", round, i)
 			}
 		}
-		if q.pop() != nil || !q.empty() {
+		if s, _ := q.pop(); s != nil || !q.empty() {
 			t.Fatal("more than was put in")
 		}
 	}
@@ -32,18 +32,18 @@ func TestReadyQueue(t *testing.T) {
 	left.Store(turns)
 	counts := make([]atomic.Int64, len(socks))
 	for i := range socks {
-		q.push(&socks[i])
+		q.push(&socks[i], nil)
 	}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
 			for left.Load() > 0 {
-				s := q.pop()
+				s, _ := q.pop()
 				if s == nil {
 					runtime.Gosched()
 					continue
 				}
-				if s.turn.Swap(true) {
+				if s.turn.Swap(turnTaken) != turnNone {
 					t.Error("a socket is in the queue twice")
 				}
 				for i := range socks {
@@ -52,8 +52,8 @@ func TestReadyQueue(t *testing.T) {
 					}
 				}
 				left.Add(-1)
-				s.turn.Store(false)
-				q.push(s)
+				s.turn.Store(turnNone)
+				q.push(s, nil)
 			}
 		})
 	}

@@ -36,8 +36,7 @@ func (s *Socket) Recv(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// pop takes a message for the application, and tells the worker at every half
-// backlog.
+// pop takes a message for the application.
 func (s *Socket) pop() ([]byte, bool) {
 	m, ok := s.box.pop()
 	if !ok {
@@ -47,12 +46,18 @@ func (s *Socket) pop() ([]byte, bool) {
 		s.ring()
 	}
 	s.core.Release(m.reserved)
+	s.took()
+	return m.b, true
+}
+
+// took counts a message that the application has, and tells the worker at every half
+// backlog.
+func (s *Socket) took() {
 	half := s.conn.half
 	if n := s.popped.Add(1); n >= half && n%half == 0 { // several may pop at once
 		s.popped.Add(-half)
 		s.conn.w.submit(&command{kind: cmdTaken, conn: s.conn, sock: s.core, tag: uint64(half)})
 	}
-	return m.b, true
 }
 
 // ring wakes one waiting Recv.
@@ -67,6 +72,9 @@ func (s *Socket) ring() {
 func (s *Socket) deliver(m message) {
 	if s.direct {
 		s.hand(m)
+		return
+	}
+	if mux := s.mux.Load(); mux != nil && m.reserved == 0 && m.b != nil && mux.hand(s, m.b) {
 		return
 	}
 	if !s.box.push(m, s.conn.n.cfg.Backlog) {

@@ -21,7 +21,7 @@ type Socket struct {
 	mux     atomic.Pointer[Mux] // that takes the messages, or nil
 	box     inbox
 	ended   atomic.Bool
-	turn    atomic.Bool   // it waits for the mux's goroutines, or one serves it
+	turn    atomic.Uint32 // of the mux: turnNone, ...
 	popped  atomic.Uint32 // messages taken by Recv that the worker was not told of
 	direct  bool          // the worker's: fn takes the messages
 	touched bool          // the worker's: see lookAhead
@@ -42,6 +42,7 @@ type socketRest struct {
 
 func newSocket(c *conn, service string) *Socket {
 	s := &Socket{conn: c, socketRest: &socketRest{service: service, opened: make(chan struct{}), closed: make(chan struct{}), notify: make(chan struct{}, 1)}}
+	s.turn.Store(turnTaken)
 	c.n.track(s)
 	return s
 }
@@ -233,7 +234,9 @@ func (s *Socket) post(b []byte, tag uint64, done func(error)) error {
 // Close ends the socket. What was queued before is still sent, for at most the
 // node's Linger; received messages that were not taken are dropped.
 func (s *Socket) Close() error {
-	s.conn.n.untrack(s)
+	if s.mux.Load() == nil {
+		s.conn.n.untrack(s) // else when the mux has told of the end
+	}
 	if !s.conn.w.submit(&command{kind: cmdCall, call: s.close}) {
 		s.drain()
 	}

@@ -55,7 +55,6 @@ type worker struct {
 	downErr  error // why it is not
 	wcs      [pollBatch]cq.Completion
 	seen     [pollBatch]*core.Socket // by lookAhead
-	sum      uint64                  // of what it read
 	ended    core.Stats
 }
 

@@ -23,7 +23,7 @@ func (e *Engine) onOpen(h *wire.Header, body []byte) error {
 		return nil
 	}
 	s := e.addSocket(h.Socket)
-	s.state, s.unordered = sockOpen, h.Flags&wire.FlagUnordered != 0
+	s.state, s.answered, s.unordered = sockOpen, true, h.Flags&wire.FlagUnordered != 0
 	if refusal, ok := e.h.Incoming(s, listener, service); !ok {
 		s.told = true
 		e.removeSocket(s, ErrClosed)

@@ -149,7 +149,7 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 
 // announced checks the sequence of a new message.
 func (e *Engine) announced(s *Socket, h *wire.Header) error {
-	if s.state == sockOpening {
+	if !s.answered {
 		return protocolError(h.Type, "socket", uint64(h.Socket), "a socket that was accepted")
 	}
 	if h.Sequence != s.received {

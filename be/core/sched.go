@@ -366,4 +366,4 @@ func (c *scheduler) spend(k kind, s *Socket, n int, more bool) {
 
 // SetWeight gives a socket w shares instead of one; w is 1 to MaxWeight. It counts
 // from the socket's next message or fragment on.
-func (e *Engine) SetWeight(s *Socket, w int) { s.weight = int32(min(max(w, 1), MaxWeight)) }
+func (e *Engine) SetWeight(s *Socket, w int) { s.weight = uint16(min(max(w, 1), MaxWeight)) }

@@ -19,9 +19,9 @@ const (
 
 // Socket is one logical connection on an engine.
 //
-// These two lines of 64 bytes are all that small messages touch: one that is sent both,
-// one that arrives only the second. They lie close to those of other sockets: with ten
-// thousand, each line is a miss of the cache.
+// The first 64 bytes are all that a small message that is sent touches, and the second
+// 64 all that one that arrives does. They lie close to those of other sockets: with ten
+// thousand, each line of 64 bytes is a miss of the cache.
 type Socket struct {
 	share     uint64  // what it was served: see scheduler
 	queue     outList // nothing sent yet
@@ -29,28 +29,29 @@ type Socket struct {
 	sent      uint32  // messages ever started
 	peerTaken uint32  // of those, how many the peer's application took
 	sending   int32   // messages whose callers were not told yet
-	touched   bool    // see TouchSend
-	*socketRest
+	id        uint32
+	weight    uint16       // shares
+	at        [kinds]uint8 // where it waits with work of each kind
+	state     sockState
+	touched   bool // see TouchSend
 
-	at           [kinds]uint8 // where it waits with work of each kind
-	state        sockState
-	fetched      bool // whose turn it is, see visitRead
-	told         bool // the handler had Closed, or Opened with an error
-	answered     bool // ACCEPT or REFUSE came
-	get          bool // our large messages are offered to be read
-	unordered    bool // messages are delivered as they are whole
-	creditQueued bool
-	closeOwed    bool // the peer's CLOSE is answered when reading is 0
-	touchedToo   bool
-	weight       int32 // shares
 	// User is the handler's own.
 	User      any
-	id        uint32
+	inHead    *incoming // not delivered yet
 	received  uint32    // messages ever announced by the peer
 	taken     uint32    // of those, how many our application took
 	takenTold uint32    // the newest count that the peer was sent
 	reading   int32     // messages in state recvReading
-	inHead    *incoming // not delivered yet
+	*socketRest
+
+	answered     bool // ACCEPT or REFUSE came, or the peer opened it
+	told         bool // the handler had Closed, or Opened with an error
+	get          bool // our large messages are offered to be read
+	unordered    bool // messages are delivered as they are whole
+	creditQueued bool
+	closeOwed    bool // the peer's CLOSE is answered when reading is 0
+	fetched      bool // whose turn it is, see visitRead
+	touchedToo   bool
 }
 
 // socketRest is what few messages need of a socket.
@@ -73,7 +74,7 @@ type socketRest struct {
 
 // TouchSend has the cache get what a message to send needs of the socket, to be written
 // to: that takes time, but nobody waits for a store. What it writes means nothing.
-func (s *Socket) TouchSend() { s.touched, s.touchedToo = true, true }
+func (s *Socket) TouchSend() { s.touched = true }
 
 // TouchRecv is TouchSend for a message that arrives.
 func (s *Socket) TouchRecv() { s.touchedToo = true }
