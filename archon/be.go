@@ -43,6 +43,15 @@ func (t BE) Listen(addr string) (Listener, error) {
 	return beListener{l, t.Node}, nil
 }
 
+// BESocket is the socket of a client that is connected by ByteExpress, for what is no
+// call (be.Socket.Read); nil: it is not. It stays the client's.
+func (c *Client) BESocket() *be.Socket {
+	if s, ok := c.sock.(*beSocket); ok {
+		return s.Socket
+	}
+	return nil
+}
+
 type beListener struct {
 	l    *be.Listener
 	node *be.Node

@@ -184,6 +184,15 @@ func (ch *Channel) trouble() error {
 	return errors.Join(list...)
 }
 
+// Client gives the connection that a call would take, for what is no call, or nil: there
+// is none. It may end, or serve no new calls, at any time, and stays the channel's.
+func (ch *Channel) Client(affinity uint64) *archon.Client {
+	if c := ch.pick(affinity); c != nil {
+		return c.client
+	}
+	return nil
+}
+
 // pick gives a connection for what is sent without being watched; nil: there is none.
 func (ch *Channel) pick(affinity uint64) *conn {
 	s := ch.shards[ch.turn.Add(1)%uint32(len(ch.shards))]

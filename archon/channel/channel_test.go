@@ -42,6 +42,15 @@ func TestCallsSpread(t *testing.T) {
 	if len(seen) != 3 {
 		t.Errorf("answers of %v", seen)
 	}
+	st, sum := ch.Stats(), uint64(0)
+	for _, r := range st.Replicas {
+		if sum += r.Attempts; r.Attempts != uint64(seen[r.Name]) {
+			t.Errorf("%d attempts counted at %s, %d answers", r.Attempts, r.Name, seen[r.Name])
+		}
+	}
+	if sum != st.Attempts || ch.Client(1) == nil || ch.Client(1) != ch.Client(1) {
+		t.Errorf("%d attempts at replicas, %d in all; clients %p and %p", sum, st.Attempts, ch.Client(1), ch.Client(1))
+	}
 	// Affinity keeps to one.
 	ctx := channel.WithOptions(limit(t), channel.Options{Affinity: 12345})
 	first, _ := ask(ctx, ch, who, "")

@@ -24,6 +24,8 @@ type replica struct {
 	trouble atomic.Pointer[error] // of the last set-up or connection
 	drains  atomic.Bool           // the resolver says so
 
+	attempts atomic.Uint64
+
 	// The goroutine's.
 	link        *core.Link
 	conns       [core.TCP + 1]*conn // by path

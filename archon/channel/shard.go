@@ -77,6 +77,7 @@ func (s *shard) perform(o *op, do core.Do) {
 		send = &o.attempts[do.Slot]
 		send.start()
 		s.stats.Attempts++
+		o.core.Replica(do.Slot).User.(*replica).attempts.Add(1)
 		o.encoding++
 	}
 	var cancel [core.Slots]*attempt

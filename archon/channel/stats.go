@@ -27,7 +27,8 @@ type ReplicaStats struct {
 	Name        string
 	Path        core.Path // of new calls; core.NoPath: it cannot be reached
 	Ejected     bool
-	Outstanding int           // attempts
+	Attempts    uint64        // of all calls, at this replica
+	Outstanding int           // of them, now
 	Latency     time.Duration // moving average
 	Fault       Reason        // why RDMA is not used; NoReason: it is, or would be
 	Fallbacks   map[Reason]uint64
@@ -58,7 +59,7 @@ func (r *replica) stats() ReplicaStats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	st := ReplicaStats{
-		Name: r.name, Ejected: r.core.Ejected(), Outstanding: r.core.Outstanding(), Latency: r.core.Mean(), Fault: r.fault,
+		Name: r.name, Ejected: r.core.Ejected(), Attempts: r.attempts.Load(), Outstanding: r.core.Outstanding(), Latency: r.core.Mean(), Fault: r.fault,
 		Fallbacks: counts(&r.links.Fallbacks), Failures: counts(&r.links.Failures), Returns: r.links.Returns, Restarts: r.restarts,
 	}
 	if c := r.use.Load(); c != nil {
