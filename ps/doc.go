@@ -71,6 +71,17 @@
 // Clocks need only to run equally fast. The fetch of a replicated shard runs on a worker
 // of the server: give that as many as pushes and fetches may wait at once.
 //
+// # Static tensors
+//
+// What many read and nobody changes needs no request: a server publishes it ([Tensors]), and
+// a reader ([Tensor]) learns once where it lies and READs it from there over RDMA. An
+// edition is never written to: a new one goes to other memory, the old one's header says that
+// it was replaced, and its memory is kept until every reader has noticed or has had to ask
+// anew. So a READ gives one edition whole, and never one that was replaced before it began;
+// name, version and checksums are compared besides, in case the memory is something else by
+// then. Over TCP, from a server that was started anew, and when a READ fails, the same
+// Read makes a call.
+//
 // # Snapshots
 //
 // [Shard.SaveFile] writes rows, versions, optimizer state and what is remembered of the

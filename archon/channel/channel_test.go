@@ -48,8 +48,8 @@ func TestCallsSpread(t *testing.T) {
 			t.Errorf("%d attempts counted at %s, %d answers", r.Attempts, r.Name, seen[r.Name])
 		}
 	}
-	if sum != st.Attempts || ch.Client(1) == nil || ch.Client(1) != ch.Client(1) {
-		t.Errorf("%d attempts at replicas, %d in all; clients %p and %p", sum, st.Attempts, ch.Client(1), ch.Client(1))
+	if c := ch.Client(1); sum != st.Attempts || c == nil || c != ch.Client(1) {
+		t.Errorf("%d attempts at replicas, %d in all; client %p", sum, st.Attempts, c)
 	}
 	// Affinity keeps to one.
 	ctx := channel.WithOptions(limit(t), channel.Options{Affinity: 12345})
