@@ -48,6 +48,7 @@ type scheduler struct {
 	round  uint64 // the furthest that anybody was served in
 	shift  uint8  // log2 of the share of a round
 	last   kind   // whose turn it was
+	turn   int    // pieces in a row from who is first in the present round
 
 	// solo is the socket that nobody else waits beside, with work of the last kind, or
 	// nil. It is at its wheel's round, and what it is served moves its share alone:
@@ -65,6 +66,15 @@ const (
 	// weightBits is the precision of shares: a byte of a socket of weight 1 counts
 	// as 1 << weightBits.
 	weightBits = 10
+)
+
+// Pieces that take little of a round go out several in a row, of one socket: so the
+// goroutines at both ends that wait for them are woken once for all. But no more than
+// turnMost, and no more than let all that wait have a turn within cycleMost pieces, if one
+// each is not more than that.
+const (
+	turnMost  = 16
+	cycleMost = 512
 )
 
 // MaxWeight is the largest weight of a socket.
@@ -353,10 +363,13 @@ func (c *scheduler) spend(k kind, s *Socket, n int, more bool) {
 		c.remove(k, s)
 	case w.n == 1 && c.filled == 1<<k && c.asks.n == 0:
 		c.solo = s
-	case s.share>>c.shift <= round: // once more in this round, after the others
-		if l := &w.slots[w.pos%wheelSlots]; l.head != l.tail {
-			l.remove(k, s)
-			l.push(k, s)
+	case s.share>>c.shift <= round: // once more in this round
+		if c.turn++; c.turn >= turnMost || c.turn*w.n >= cycleMost { // after the others
+			c.turn = 0
+			if l := &w.slots[w.pos%wheelSlots]; l.head != l.tail {
+				l.remove(k, s)
+				l.push(k, s)
+			}
 		}
 	default:
 		c.remove(k, s)
