@@ -58,6 +58,9 @@ func (o *Op) again(s *Shared, now time.Duration, out Outcome, leaving bool) Do {
 	case (out == Lost || leaving) && o.moves < freeFailovers:
 		o.moves++
 		return o.launch(s, now, false)
+	case o.moves < freeFailovers && s.Cfg.WaitReady > 0 && s.othersStart(o):
+		o.moves++
+		return o.wait(s, now)
 	}
 	return o.pause(s, now)
 }
@@ -129,8 +132,8 @@ func (o *Op) hedge(s *Shared, now time.Duration) Do {
 }
 
 // timeout begins another attempt, as the present one takes too long: beside it, or
-// in place of the older of two. Without budget it goes on; but from a replica that was
-// ejected meanwhile a call moves as from a lost connection.
+// in place of the older of two. Without budget it goes on; but from a replica that is
+// given up meanwhile a call moves as from a lost connection.
 func (o *Op) timeout(s *Shared, now time.Duration) Do {
 	o.timeoutAt = now + s.Cfg.AttemptTimeout
 	o.fail(s, now)
@@ -144,7 +147,7 @@ func (o *Op) timeout(s *Shared, now time.Duration) Do {
 	switch {
 	case o.slots[old].gone:
 		return Do{}
-	case o.moves < freeFailovers && o.slots[old].replica.Ejected():
+	case o.moves < freeFailovers && s.givenUp(o, o.slots[old].replica):
 		o.moves++
 	case !s.Budget.Retry():
 		o.timeoutAt = now + s.Cfg.AttemptTimeout/8
@@ -177,6 +180,27 @@ func (s *Shared) otherReady(o *Op) bool {
 		}
 	}
 	return false
+}
+
+// givenUp tells whether a call is to leave a replica though it answers pings: it is ejected,
+// or would be if EjectShare did not keep it, and another answers.
+func (s *Shared) givenUp(o *Op, r *Replica) bool {
+	return r.Ejected() || s.Cfg.EjectConsecutive > 0 && int(r.row.Load()) >= s.Cfg.EjectConsecutive && s.wellElsewhere(o)
+}
+
+// othersStart tells whether all replicas that the call has not tried are still to be
+// reached, and one of them is being reached for the first time.
+func (s *Shared) othersStart(o *Op) (starting bool) {
+	for _, r := range s.Set.Replicas() {
+		if slices.Contains(o.tried[:min(int(o.nth), maxTried)], r.ID) {
+			continue
+		}
+		if r.Ready() {
+			return false
+		}
+		starting = starting || r.starting.Load()
+	}
+	return starting
 }
 
 // wellElsewhere tells whether a replica that the call has not tried answers others.

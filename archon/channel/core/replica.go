@@ -15,6 +15,7 @@ type Replica struct {
 	User any    // the owner's
 
 	ready       atomic.Bool
+	starting    atomic.Bool
 	draining    atomic.Bool
 	outstanding atomic.Int32
 	ewma        atomic.Int64 // nanoseconds; 0: nothing known
@@ -35,6 +36,10 @@ func (r *Replica) SetReady(ready bool) { r.ready.Store(ready) }
 
 // Ready tells whether there is a connection.
 func (r *Replica) Ready() bool { return r.ready.Load() }
+
+// SetStarting says whether the first connection to the replica is being set up: calls that
+// others failed wait for that.
+func (r *Replica) SetStarting(starting bool) { r.starting.Store(starting) }
 
 // SetDraining keeps new calls away from the replica, if there is another.
 func (r *Replica) SetDraining(draining bool) { r.draining.Store(draining) }

@@ -41,3 +41,22 @@ func TestFaultMatrixShapes(t *testing.T) {
 		})
 	}
 }
+
+// TestHungBeyondEjectShare: two of three replicas hang, and EjectShare keeps one of them.
+// Calls leave it as they leave the ejected one, and do not wait for the budget: that took
+// another second in one run of a hundred, among them these.
+func TestHungBeyondEjectShare(t *testing.T) {
+	hang := faultMatrix[3]
+	two := hang
+	two.strike = func(s *server) {
+		next := s.w.servers[int(s.replica.ID)%len(s.w.servers)]
+		hang.strike(s)
+		hang.strike(next)
+		s.w.after(4*time.Second, func() { hang.heal(next) })
+	}
+	for seed := range uint64(100) {
+		for _, what := range strike(t, 682034+seed, 3, 300, quick(), two) {
+			t.Errorf("SEED=%d: %s", 682034+seed, what)
+		}
+	}
+}
