@@ -121,6 +121,7 @@ func (ch *Channel) add(name string, e Endpoint) {
 	r := &replica{ch: ch, name: name, ep: e, events: make(chan dialed)}
 	r.core.ID, r.core.Tier, r.core.Key, r.core.User = ch.lastID, ch.cfg.Locality(e), h.Sum64(), r
 	r.setDraining(e.Draining)
+	r.core.SetStarting(ch.cfg.paths(&e) != 0)
 	var life context.Context
 	life, r.stop = context.WithCancel(ch.life)
 	ch.replicas[name] = r

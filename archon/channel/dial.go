@@ -62,6 +62,10 @@ func (r *replica) dialEnded(d dialed) {
 	now := r.ch.now()
 	if d.err != nil {
 		r.noteFault(d.path, d.err)
+		if d.path == core.TCP || r.ch.cfg.paths(&r.ep)&core.TCP == 0 { // there is no other way
+			r.core.SetStarting(false)
+			r.ch.ready() // for those who waited for it
+		}
 		r.link.DialEnded(now, d.path, reasonFor(d.path, d.err))
 		return
 	}

@@ -265,6 +265,9 @@ func (r *replica) publish() {
 		r.core.SetDraining(r.drains.Load())
 	}
 	r.core.SetReady(c != nil)
+	if c != nil {
+		r.core.SetStarting(false)
+	}
 	r.links, r.fault = *r.link.Stats(), r.link.Fault()
 	r.mu.Unlock()
 	if c != nil && !was {
