@@ -49,8 +49,9 @@ func (e *LeakError) Error() string {
 
 // Close ends the pool: no call on its heaps may be running or follow, but for Free.
 // Pool.Alloc may: it gets ErrClosed, or a buffer in use. While buffers are in use it returns a *LeakError and
-// keeps the memory; when a device refuses to deregister, that error, and keeps
-// what the device may still reach. Both times Close may be called again. It is
+// keeps the memory, as it does, with another error that matches ErrLeak, while an Alloc takes long to open
+// memory; when a device refuses to deregister, that error, and keeps
+// what the device may still reach. Each time Close may be called again. It is
 // idempotent.
 func (p *Pool) Close() error {
 	p.closeMu.Lock()
@@ -72,7 +73,7 @@ func (p *Pool) Close() error {
 		<-f.done
 	}
 	p.dbg.drain()
-	for range closeLooks {
+	for looks := 1; ; looks++ {
 		p.flushCaches(flushLast)
 		if leak := p.leaks(); leak != nil {
 			return leak
@@ -80,6 +81,9 @@ func (p *Pool) Close() error {
 		_, _ = p.closeFree(0, maxClock, maxBlocks) // what fails is parked
 		if !p.opened() {
 			break
+		}
+		if looks == closeLooks {
+			return errTaking
 		}
 		time.Sleep(closePause) // an Alloc has taken memory since, and is about to have a buffer
 	}
@@ -153,3 +157,6 @@ func (e *LeakError) Is(target error) bool { return target == ErrLeak }
 
 // ErrLeak matches every LeakError.
 var ErrLeak = errors.New("bemalloc: buffers in use")
+
+// errTaking is what Close returns while a call of Alloc that began before it has memory but no buffer yet.
+var errTaking = fmt.Errorf("%w: another goroutine's Alloc has begun and not ended; call Close again when it has", ErrLeak)

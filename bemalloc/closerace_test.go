@@ -64,3 +64,47 @@ func TestCloseBesideAllocs(t *testing.T) {
 		wg.Wait()
 	}
 }
+
+// TestCloseBesideSlowRegistration closes a pool while a device takes its time to register: the
+// memory stays until the buffer that comes of it is freed.
+func TestCloseBesideSlowRegistration(t *testing.T) {
+	for _, size := range []int{1 << 20, blockSize + 1} { // opened in a flight, and alone
+		r := newRegistrar(t)
+		began, goOn := make(chan struct{}), make(chan struct{})
+		r.before = func(int) { close(began); <-goOn }
+		p := newPool(t, Config{Registrar: r})
+		allocated := make(chan []byte)
+		go func() {
+			b, err := p.Alloc(size)
+			if err != nil && !errors.Is(err, ErrClosed) {
+				t.Error(err)
+			}
+			allocated <- b
+		}()
+		<-began
+		closed := make(chan error)
+		go func() { closed <- p.Close() }()
+		var err error
+		if size > blockSize {
+			if err = <-closed; !errors.Is(err, ErrLeak) {
+				t.Errorf("Close beside a registration: %v, want %v", err, ErrLeak)
+			}
+			close(goOn)
+		} else { // Close waits for the flight
+			close(goOn)
+			err = <-closed
+		}
+		if b := <-allocated; b != nil {
+			b[0], b[len(b)-1] = 1, 1 // faults if the pool is gone
+			if err := p.Free(b); err != nil {
+				t.Error(err)
+			}
+		}
+		if err != nil {
+			err = p.Close()
+		}
+		if err != nil || r.regions() != 0 {
+			t.Errorf("Close in the end: %v, with %d regions registered", err, r.regions())
+		}
+	}
+}
