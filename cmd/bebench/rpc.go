@@ -36,6 +36,8 @@ type rpcFlags struct {
 	lock        bool
 	spin        time.Duration
 	also        []string
+	replicas    int
+	kill        time.Duration
 
 	bytes    []int // sizes, read
 	programs []program
@@ -44,11 +46,14 @@ type rpcFlags struct {
 func newRPC(e *env) *cobra.Command {
 	f := &rpcFlags{duration: seconds(500 * time.Millisecond)}
 	c := &cobra.Command{
-		Use: "rpc [HOST]", Short: "measure calls of archon", Args: atMostOneHost, DisableFlagsInUseLine: true,
+		Use: "rpc [bw|lat] [HOST...]", Short: "measure calls of archon", DisableFlagsInUseLine: true,
 		Long: "Calls that are answered with the bytes that they sent, over ByteExpress and over TCP in turn, for each size and number of\n" +
 			"callers; with --stream, messages of streams. Each caller waits for its call before it makes the next. A line has the\n" +
-			"medians of the rounds, and the medians of the ratios that ByteExpress had to its neighbour in each round.\n" + aboutEnds,
-		RunE: func(c *cobra.Command, hosts []string) error { return f.run(e, c, hosts) },
+			"medians of the rounds, and the medians of the ratios that ByteExpress had to its neighbour in each round.\n" +
+			"bw is for 64 callers, lat for one, neither for both.\n" +
+			"Several hosts, --replicas or --transport auto: calls by a channel, which chooses a server for each, hedges, repeats, and uses\n" +
+			"TCP where RDMA fails; what it did is printed at the end. End one server meanwhile, or with --kill, and see.\n" + aboutEnds,
+		RunE: func(c *cobra.Command, args []string) error { return f.run(e, c, f.kind(c, args)) },
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
@@ -65,7 +70,7 @@ func newRPC(e *env) *cobra.Command {
 func (f *rpcFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVarP(&f.sizes, "size", "s", []string{"64", "4K", "64K", "1M"}, "payload `sizes` in bytes, at least 8; K, M, G are powers of 1024")
 	fs.IntSliceVar(&f.outstanding, "outstanding", []int{1, 64}, "`numbers` of calls outstanding, or of streams")
-	fs.StringVar(&f.transport, "transport", "both", "be, tcp, or both in turn")
+	fs.StringVar(&f.transport, "transport", "both", "be, tcp, both in turn, or auto: be, and tcp where that fails")
 	fs.IntVarP(&f.calls, "iters", "n", 0, "calls of each measurement; 0: by -D")
 	fs.VarP(&f.duration, "duration", "D", "how long each measurement takes, in seconds")
 	fs.IntVar(&f.rounds, "rounds", 3, "times that each measurement is made")
@@ -75,6 +80,8 @@ func (f *rpcFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.verify, "verify", false, "compare every byte, and not only length and number of each message")
 	fs.BoolVar(&f.lock, "lock-threads", false, "give each worker of a node a thread of its own")
 	fs.DurationVar(&f.spin, "spin", 0, "how `long` an idle worker looks for work before it sleeps; 0: a few looks")
+	fs.IntVar(&f.replicas, "replicas", 0, "call so many servers in this process by a channel; with hosts, those are the replicas")
+	fs.DurationVar(&f.kill, "kill", 0, "end one of the --replicas after so `long`; 0: none")
 	fs.StringArrayVar(&f.also, "also", nil, "also measure another `NAME=PROGRAM`: it is run with echo, --size, --outstanding and --seconds, and writes one row as in --json")
 }
 
@@ -86,12 +93,16 @@ func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
 		contradict(f.workers && f.stream, "--on-workers is for calls, and --stream measures streams"),
 		contradict(f.verify && f.stream, "--verify is for calls, and --stream measures streams"),
 		contradict(len(f.also) > 0 && (len(hosts) > 0 || f.stream || f.calls > 0), "--also is for calls by time inside one process, and a host, --stream or -n is not"),
-		contradict(f.device.cm && f.transport != "be", "-R and --transport tcp or both"))
+		inRange("replicas", f.replicas, 0, 64), notNegative("kill", f.kill),
+		contradict(f.replicas > 0 && len(hosts) > 0, "--replicas is of servers in this process, and a host is not: name several hosts instead"),
+		contradict(f.kill > 0 && f.replicas < 2, "--kill leaves no server without --replicas 2 or more"),
+		contradict(f.byChannel(hosts) && (f.stream || len(f.also) > 0), "--stream and --also are for one server, and a channel to replicas is for calls"),
+		contradict(f.device.cm && f.transport != "be", "-R and --transport tcp, both or auto"))
 	if err != nil {
 		return err
 	}
-	if f.transport != "be" && f.transport != "tcp" && f.transport != "both" {
-		return exit.Usagef("--transport %q: want be, tcp or both", f.transport)
+	if f.transport != "be" && f.transport != "tcp" && f.transport != "both" && f.transport != overAuto {
+		return exit.Usagef("--transport %q: want be, tcp, both or auto", f.transport)
 	}
 	if f.window < 0 || f.window > 1<<30 {
 		return exit.Usagef("--window %d: must be 1 to %d", f.window, 1<<30)
@@ -115,9 +126,39 @@ func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
 	return err
 }
 
-// names are the transports to measure.
+// kind takes bw or lat from the arguments, and leaves the hosts.
+func (f *rpcFlags) kind(c *cobra.Command, args []string) []string {
+	if len(args) == 0 || args[0] != report.OpBandwidth && args[0] != report.OpLatency {
+		return args
+	}
+	if !c.Flags().Changed("outstanding") {
+		f.outstanding = f.outstanding[:1]
+		if args[0] == report.OpBandwidth {
+			f.outstanding = []int{64}
+		}
+	}
+	return args[1:]
+}
+
+// byChannel tells whether calls go by a channel.
+func (f *rpcFlags) byChannel(hosts []string) bool {
+	return f.replicas > 0 || f.transport == overAuto || len(hosts) > 1
+}
+
+// over names what is measured.
+func (f *rpcFlags) over(hosts []string) []string {
+	switch {
+	case !f.byChannel(hosts):
+		return f.names()
+	case f.transport == "both":
+		return []string{overAuto}
+	}
+	return []string{f.transport}
+}
+
+// names are the transports that servers listen on.
 func (f *rpcFlags) names() []string {
-	if f.transport == "both" {
+	if f.transport == "both" || f.transport == overAuto {
 		return []string{"be", "tcp"}
 	}
 	return []string{f.transport}
@@ -147,17 +188,29 @@ func (f *rpcFlags) run(e *env, c *cobra.Command, hosts []string) error {
 			return err
 		}
 	}
-	r := &rpcRun{f: f, e: e, o: o, dev: dev}
+	if role == local && f.transport == overAuto {
+		f.replicas = max(f.replicas, 1)
+	}
+	agreed := f.transport
+	if agreed == overAuto {
+		agreed = "both" // for a server it is the same
+	}
+	r := &rpcRun{f: f, e: e, o: o, dev: dev, over: f.over(hosts)}
 	r.ends = twoEnds{
 		e: e, peer: &f.peer, serve: r.serve, measure: r.measure,
-		hello: control.NewHello("rpc", map[string]string{"transport": f.transport, "rdma_cm": fmt.Sprint(f.device.cm)}),
+		hello: control.NewHello("rpc", map[string]string{"transport": agreed, "rdma_cm": fmt.Sprint(f.device.cm)}),
 	}
 	if role == server {
 		return r.ends.run(role, hosts)
 	}
 	r.head()
-	r.cmp = report.NewComparison(f.names()[0])
-	err = profiled(f.output.profile, func() error { return r.ends.run(role, hosts) })
+	r.cmp = report.NewComparison(r.over[0])
+	err = profiled(f.output.profile, func() error {
+		if f.byChannel(hosts) {
+			return r.replicas(role, hosts)
+		}
+		return r.ends.run(role, hosts)
+	})
 	return o.finish(r.write(err))
 }
 

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"os/exec"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
@@ -31,6 +34,7 @@ func TestRPC(t *testing.T) {
 	bebench(ctx, "rpc", "-d", "sim:", "-n", "10", "-s", "64", "--rounds", "1", "--max-p99", "0.001").want(t, exit.Threshold, "--max-p99")
 	for _, args := range [][]string{
 		{"-s", "7"}, {"-s", "33M"}, {"--outstanding", "0"}, {"--transport", "udp"}, {"-n", "1", "-D", "1"}, {"--window", "1K"},
+		{"--replicas", "65"}, {"--replicas", "1", "--kill", "1s"}, {"--replicas", "2", "--stream"}, {"--transport", "auto", "--also", "x=y"}, {"--replicas", "2", "127.0.0.1"},
 		{"--stream", "--verify"}, {"--also", "x"}, {"--also", "x=y", "-n", "1"}, {"--rounds", "0"},
 	} {
 		bebench(ctx, append([]string{"rpc", "-d", "sim:"}, args...)...).want(t, exit.Usage)
@@ -45,4 +49,50 @@ func TestRPCOfTwoProcesses(t *testing.T) {
 	if code, out := stop(); code != exit.Done {
 		t.Errorf("server: exit status %d\n%s", code, out)
 	}
+}
+
+// TestRPCReplicas: of three servers one ends while calls go by a channel: none fails, and
+// the counters add up.
+func TestRPCReplicas(t *testing.T) {
+	ctx := context.Background()
+	r := bebench(ctx, "rpc", "-d", "sim:", "--replicas", "3", "--kill", "200ms", "-D", "0.5", "-s", "64", "--outstanding", "4", "--rounds", "2", "--verify", "--json", "-")
+	r.want(t, exit.Done)
+	var doc report.Document
+	if err := json.Unmarshal([]byte(r.out), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Rows) != 1 {
+		t.Fatalf("%d rows, want 1", len(doc.Rows))
+	}
+	n := doc.Rows[0].Counters
+	if doc.Rows[0].Name != "auto" || n["failed"] != 0 || n["calls"] < doc.Rows[0].Ops || n["attempts"] != n["attempts_at_0"]+n["attempts_at_1"]+n["attempts_at_2"] {
+		t.Errorf("row %+v", doc.Rows[0])
+	}
+	bebench(ctx, "rpc", "bw", "-d", "sim:", "--transport", "auto", "-n", "500", "-s", "64", "--rounds", "1").want(t, exit.Done, " 64 ", " auto ", " rdma ", "0 failed")
+	bebench(ctx, "rpc", "lat", "-d", "sim:", "--transport", "tcp", "--replicas", "2", "-n", "100", "-s", "64", "--rounds", "1").want(t, exit.Done, " tcp ", "0 failed")
+}
+
+// TestRPCReplicasOfProcesses: of three server processes one is killed meanwhile.
+func TestRPCReplicasOfProcesses(t *testing.T) {
+	args := []string{"rpc", "--transport", "tcp", "-D", "4", "-s", "64", "--outstanding", "4", "--rounds", "1", "--verify"}
+	var last *exec.Cmd
+	for range 3 {
+		p := port(t)
+		cmd := process(t, "rpc", "--transport", "tcp", "-1", "-p", p)
+		var out lockedBuffer
+		cmd.Stdout, cmd.Stderr = &out, &out
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+		for !strings.Contains(out.String(), "waiting for a client") {
+			time.Sleep(5 * time.Millisecond)
+		}
+		args, last = append(args, "127.0.0.1:"+p), cmd
+	}
+	defer time.AfterFunc(2*time.Second, func() { _ = last.Process.Kill() }).Stop()
+	clientProcess(t, args...).want(t, exit.Done, " tcp ", "0 failed", " none ")
 }

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/archon"
+	"github.com/byteexpress/byteexpress/archon/channel"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/rpcjob"
@@ -23,6 +25,10 @@ type rpcRun struct {
 	dev  *chosen
 	ends twoEnds
 	cmp  *report.Comparison
+	over []string // names of what is measured: transports, or the channel
+
+	ch    *channel.Channel // to replicas; nil: there are none
+	state channel.Stats    // of it, at the end
 }
 
 // rpcThere is the server's message of the step "rpc": its addresses by transport.
@@ -53,21 +59,17 @@ func (r *rpcRun) head() {
 
 // serve is the server's end.
 func (r *rpcRun) serve(ctx context.Context, c *control.Conn) (err error) {
-	there := rpcThere{map[string]string{}}
-	for _, name := range r.f.names() {
-		end, err := r.start(ctx, name, c.LocalHost())
-		if err != nil {
-			c.Fail(err)
-			return err
-		}
-		defer func() {
-			if closeErr := end.close(); err == nil {
-				err = closeErr
-			}
-		}()
-		there.Addrs[name] = end.server.Addr
+	s, err := r.startServer(ctx, c.LocalHost())
+	if err != nil {
+		c.Fail(err)
+		return err
 	}
-	if err := c.Send("rpc", there); err != nil {
+	defer func() {
+		if closeErr := s.close(); err == nil {
+			err = closeErr
+		}
+	}()
+	if err := c.Send("rpc", rpcThere{s.Addrs}); err != nil {
 		return err
 	}
 	session := c.Begin(ctx, func(json.RawMessage) error { return nil })
@@ -78,45 +80,72 @@ func (r *rpcRun) serve(ctx context.Context, c *control.Conn) (err error) {
 	return session.Conclude(func() any { return "" }, nil)
 }
 
-// rpcEnd is one end over one transport.
-type rpcEnd struct {
-	server         *rpcjob.Server
-	client         *rpcjob.Client
+// rpcServer is a server on all transports.
+type rpcServer struct {
+	*rpcjob.Server
+	transports []func() error // end them
+	once       sync.Once
+	err        error
+}
+
+// close ends the server, once; any goroutine may call it.
+func (s *rpcServer) close() error {
+	s.once.Do(func() {
+		if s.Server != nil {
+			s.err = s.Server.Close()
+		}
+		for _, end := range s.transports {
+			if err := end(); s.err == nil {
+				s.err = err
+			}
+		}
+	})
+	return s.err
+}
+
+func (r *rpcRun) startServer(ctx context.Context, host string) (*rpcServer, error) {
+	s, over := &rpcServer{}, map[string]archon.Transport{}
+	for _, name := range r.f.names() {
+		t, end, err := r.open(name)()
+		if err != nil {
+			_ = s.close()
+			return nil, errors.WithMessagef(err, "rpc over %s", name)
+		}
+		over[name], s.transports = t, append(s.transports, end)
+	}
+	var err error
+	if s.Server, err = rpcjob.Serve(ctx, host, over); err != nil {
+		_ = s.close()
+		return nil, errors.WithMessage(err, "rpc")
+	}
+	return s, nil
+}
+
+// rpcClient is a client over one transport.
+type rpcClient struct {
+	*rpcjob.Client
 	closeTransport func() error
 }
 
-func (end *rpcEnd) close() (err error) {
-	if end.server != nil {
-		err = end.server.Close()
-	}
-	if end.client != nil {
-		err = end.client.Close()
-	}
-	if closeErr := end.closeTransport(); err == nil {
+func (c *rpcClient) close() error {
+	err := c.Client.Close()
+	if closeErr := c.closeTransport(); err == nil {
 		err = closeErr
 	}
 	return err
 }
 
-func (r *rpcRun) start(ctx context.Context, name, host string) (*rpcEnd, error) {
-	return r.end(name, func(t archon.Transport, end *rpcEnd) (err error) {
-		end.server, err = rpcjob.Serve(ctx, t, host)
-		return err
-	})
-}
-
-// end opens a transport and makes an end of it.
-func (r *rpcRun) end(name string, of func(t archon.Transport, end *rpcEnd) error) (*rpcEnd, error) {
+func (r *rpcRun) dial(ctx context.Context, name, addr string) (*rpcClient, error) {
 	t, closeTransport, err := r.open(name)()
 	if err != nil {
 		return nil, err
 	}
-	end := &rpcEnd{closeTransport: closeTransport}
-	if err := of(t, end); err != nil {
-		_ = end.close()
+	c, err := rpcjob.Dial(ctx, t, addr)
+	if err != nil {
+		_ = closeTransport()
 		return nil, errors.WithMessagef(err, "rpc over %s", name)
 	}
-	return end, nil
+	return &rpcClient{c, closeTransport}, nil
 }
 
 // measure is the client's end.
@@ -129,20 +158,17 @@ func (r *rpcRun) measure(ctx context.Context, c *control.Conn) (err error) {
 	session := c.Begin(ctx, func(json.RawMessage) error { return nil })
 	defer func() { session.End(err) }()
 	for _, name := range r.f.names() {
-		end, err := r.end(name, func(t archon.Transport, end *rpcEnd) (err error) {
-			end.client, err = rpcjob.Dial(ctx, t, there.Addrs[name])
-			return err
-		})
+		client, err := r.dial(ctx, name, there.Addrs[name])
 		if err != nil {
 			return session.Cause(err)
 		}
 		defer func() {
-			if closeErr := end.close(); err == nil {
+			if closeErr := client.close(); err == nil {
 				err = closeErr
 			}
 		}()
-		clients[name] = end.client
-		defer context.AfterFunc(r.e.soft, end.client.Stop)()
+		clients[name] = client.Client
+		defer context.AfterFunc(r.e.soft, client.Stop)()
 	}
 	if err := r.rounds(session.Context(), clients); err != nil {
 		return session.Cause(err)
@@ -165,12 +191,15 @@ func (r *rpcRun) rounds(ctx context.Context, clients map[string]*rpcjob.Client) 
 	for range r.f.rounds {
 		for _, size := range r.f.bytes {
 			for _, outstanding := range r.f.outstanding {
-				for _, name := range r.f.names() {
+				for _, name := range r.over {
+					before := r.counted()
 					s, err := clients[name].Measure(ctx, name, r.f.params(size, outstanding))
 					if err != nil {
 						return errors.WithMessagef(err, "%d bytes, %d outstanding, over %s", size, outstanding, name)
 					}
-					note(s.Row())
+					row := s.Row()
+					row.Counters = r.since(before)
+					note(row)
 					if s.Stopped {
 						return control.ErrInterrupted
 					}
@@ -196,7 +225,7 @@ func (r *rpcRun) write(err error) error {
 	for _, row := range r.cmp.Rows() {
 		r.o.doc.Rows = append(r.o.doc.Rows, row)
 		r.o.doc.Interrupted = r.o.doc.Interrupted || row.Interrupted
-		if row.Name == r.f.names()[0] {
+		if row.Name == r.over[0] {
 			if missed := r.o.flags.limits.missed(&row); missed != nil {
 				r.o.missed = append(r.o.missed, fmt.Errorf("%d outstanding: %w", row.Outstanding, missed))
 			}
@@ -210,5 +239,6 @@ func (r *rpcRun) write(err error) error {
 	if writeErr := r.cmp.WriteCalls(r.o.text); err == nil {
 		err = writeErr
 	}
+	r.writeReplicas()
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/archon"
+	"github.com/byteexpress/byteexpress/archon/channel"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/cost"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/pattern"
@@ -38,11 +39,15 @@ type Params struct {
 // warm is calls of each caller before they are measured.
 const warm = 200
 
-// Client makes the calls of measurements over one connection.
+// Client makes the calls of measurements, over one connection or a channel.
 type Client struct {
 	c    *archon.Client
+	ch   *channel.Channel // nil: c
 	stop atomic.Bool
 }
+
+// OverChannel makes a client that calls by a channel, which is its own from here on.
+func OverChannel(ch *channel.Channel) *Client { return &Client{ch: ch} }
 
 // Dial connects to a server.
 func Dial(ctx context.Context, t archon.Transport, addr string) (*Client, error) {
@@ -55,6 +60,9 @@ func Dial(ctx context.Context, t archon.Transport, addr string) (*Client, error)
 
 // Close ends the connection.
 func (c *Client) Close() error {
+	if c.ch != nil {
+		return c.ch.Close()
+	}
 	err := c.c.Close()
 	<-c.c.Done()
 	return err
@@ -174,19 +182,22 @@ func (c *Client) echo(ctx context.Context, m *measurement, lat *hist.Recorder) e
 	if m.p.Workers {
 		method = methodWorker
 	}
+	call := &stamped{size: m.p.Size, want: m.want}
+	inv := archon.Invocation{Method: method, Request: call}
 	for {
 		n, ok := m.next()
 		if !ok {
 			return nil
 		}
 		at := time.Now()
-		req, err := c.c.Alloc(m.p.Size)
-		if err != nil {
-			return err
+		call.n = n
+		var resp archon.Response
+		var err error
+		if c.ch != nil {
+			resp, err = c.ch.Do(ctx, &inv)
+		} else {
+			resp, err = c.call(ctx, method, call)
 		}
-		copy(req.Payload(), m.want) // nothing unless every byte is compared
-		stamp(req.Payload(), n)
-		resp, err := c.c.Call(ctx, method, req)
 		if err != nil {
 			return err
 		}
@@ -198,6 +209,16 @@ func (c *Client) echo(ctx context.Context, m *measurement, lat *hist.Recorder) e
 		}
 		m.done.Add(1)
 	}
+}
+
+// call makes a call over the connection, with the request in its memory.
+func (c *Client) call(ctx context.Context, method archon.Method, call *stamped) (archon.Response, error) {
+	req, err := c.c.Alloc(call.size)
+	if err != nil {
+		return archon.Response{}, err
+	}
+	call.fill(req.Payload())
+	return c.c.Call(ctx, method, req)
 }
 
 // stream receives the messages of one stream.

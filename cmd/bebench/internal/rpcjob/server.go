@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"net"
+	"sync"
+
+	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/archon"
 )
@@ -21,16 +24,19 @@ const streamRequest = 12
 // maxStream bounds a message that a peer may ask for.
 const maxStream = 1 << 30
 
-// Server answers the calls of a client.
+// Idempotent are the methods that a channel may repeat.
+func Idempotent() []archon.Method { return []archon.Method{methodEcho, methodWorker} }
+
+// Server answers the calls of clients.
 type Server struct {
-	Addr   string
+	Addrs  map[string]string // by the name of the transport
 	server *archon.Server
-	ln     archon.Listener
-	served chan struct{}
+	lns    []archon.Listener
+	served sync.WaitGroup
 }
 
-// Serve starts a server on a port of the host.
-func Serve(ctx context.Context, t archon.Transport, host string) (*Server, error) {
+// Serve starts a server on a port of the host for each transport.
+func Serve(ctx context.Context, host string, transports map[string]archon.Transport) (*Server, error) {
 	s := archon.NewServer(archon.ServerConfig{})
 	for _, err := range []error{
 		s.HandleInline(methodEcho, echo), s.Handle(methodWorker, echo), s.HandleStream(methodStream, stream),
@@ -39,25 +45,28 @@ func Serve(ctx context.Context, t archon.Transport, host string) (*Server, error
 			return nil, err
 		}
 	}
-	ln, err := t.Listen(net.JoinHostPort(host, "0"))
-	if err != nil {
-		return nil, err
+	r := &Server{Addrs: map[string]string{}, server: s}
+	for name, t := range transports {
+		ln, err := t.Listen(net.JoinHostPort(host, "0"))
+		if err != nil {
+			_ = r.Close()
+			return nil, errors.WithMessagef(err, "listen over %s", name)
+		}
+		r.Addrs[name], r.lns = ln.Addr().String(), append(r.lns, ln)
+		r.served.Go(func() { _ = s.Serve(ctx, ln) })
 	}
-	r := &Server{Addr: ln.Addr().String(), server: s, ln: ln, served: make(chan struct{})}
-	go func() {
-		defer close(r.served)
-		_ = s.Serve(ctx, ln)
-	}()
 	return r, nil
 }
 
 // Close ends the server and its connections.
 func (r *Server) Close() error {
 	err := r.server.Close()
-	if lnErr := r.ln.Close(); err == nil {
-		err = lnErr
+	for _, ln := range r.lns {
+		if lnErr := ln.Close(); err == nil {
+			err = lnErr
+		}
 	}
-	<-r.served
+	r.served.Wait()
 	return err
 }
 

@@ -18,6 +18,29 @@ func stamp(b []byte, n uint64) {
 	}
 }
 
+// stamped is a request that begins and ends with its number.
+type stamped struct {
+	size int
+	n    uint64
+	want []byte // its other bytes; nil: any
+}
+
+func (r *stamped) fill(b []byte) {
+	copy(b, r.want)
+	stamp(b, r.n)
+}
+
+// Size is the number of bytes.
+func (r *stamped) Size() int { return r.size }
+
+// Append appends the request.
+func (r *stamped) Append(dst []byte) ([]byte, error) {
+	from := len(dst)
+	dst = dst[:from+r.size] // archon gives as much as Size says
+	r.fill(dst[from:])
+	return dst, nil
+}
+
 // checkStamp compares what came back with what was sent: its length and stamps, and all
 // its bytes if want is not nil.
 func checkStamp(b []byte, size int, n uint64, want []byte) error {
