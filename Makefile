@@ -19,7 +19,7 @@ SHELL       = /bin/bash
 # The race detector alone needs a C compiler; everything else is built without.
 export CGO_ENABLED = 0
 
-.PHONY: help build test fmt vet vet-compare lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels compare-perftest compare-grpc compare-msg compare-rpc bench clean
+.PHONY: help build test fmt vet vet-compare lint unit model bench-once race cross vuln fuzz fuzz-short test-lab test-kernels virtual compare-perftest compare-grpc compare-msg compare-rpc bench clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,6 +84,9 @@ fuzz-short: fuzz ## every fuzz target for 5000 inputs
 
 test-lab: ## the suites that need an RDMA device, in virtual machines with two stock kernels
 	$(GO) run ./lab -kernel '6.1?,6.12?' $(JSON)
+
+virtual: ## ps and archon in virtual time: every fault with 200 seeds
+	VIRTUAL_SEEDS=200 $(GO) test $(JSON) -v -run='^TestVirtual' -timeout=1h ./ps
 
 test-kernels: ## the same on every kernel that the lab knows, arm64's too
 	$(GO) run ./lab -kernel all $(JSON)

@@ -6,12 +6,16 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/be"
 )
 
 // TCP is the transport over TCP. One connection carries all messages of a socket,
 // each behind a 4-byte little-endian length. The zero value works; it is not
 // changed after use.
 type TCP struct {
+	// Network makes the connections; nil: the system's, be.TCP.
+	Network be.Bootstrap
 	// MaxMessage is the longest message that is taken, in bytes; 0: 64 MiB. It bounds
 	// what a peer can make this side allocate for it.
 	MaxMessage int
@@ -40,6 +44,9 @@ const (
 )
 
 func (t TCP) withDefaults() (TCP, error) {
+	if t.Network == nil {
+		t.Network = be.TCP{}
+	}
 	if t.MaxMessage == 0 {
 		t.MaxMessage = defaultMaxMessage
 	}
@@ -74,8 +81,7 @@ func (t TCP) Dial(ctx context.Context, addr, service string) (Socket, error) {
 	if err := checkService(service); err != nil {
 		return nil, errors.WithMessage(err, "tcp")
 	}
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr)
+	conn, err := t.Network.Dial(ctx, addr)
 	if err != nil {
 		return nil, errors.WithMessage(err, "tcp")
 	}
@@ -117,7 +123,7 @@ func (t TCP) Listen(addr string) (Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := net.Listen("tcp", addr)
+	l, err := t.Network.Listen(addr)
 	if err != nil {
 		return nil, errors.WithMessage(err, "tcp")
 	}

@@ -128,6 +128,10 @@ type Config struct {
 	Keepalive   time.Duration // idle time after which a peer is pinged; negative: never
 	PeerTimeout time.Duration // silence after which a peer is given up; negative: never
 	Linger      time.Duration // how long Close goes on sending what was queued
+
+	// Seed is of the pauses before engines that failed are brought up again, so that a
+	// test can be repeated; 0: it is drawn.
+	Seed uint64
 }
 
 // withDefaults fills in what is left 0 and checks the rest.

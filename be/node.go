@@ -3,6 +3,7 @@ package be
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -76,6 +77,9 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	}
 	if ports := ctx.Info().Ports; cfg.Port > ports {
 		return nil, &ConfigError{"Port", int64(cfg.Port), fmt.Sprintf("one of %s, 1 to %d", ctx.Info().Name, ports)}
+	}
+	if cfg.Seed == 0 {
+		cfg.Seed = rand.Uint64()
 	}
 	n := &Node{
 		ctx: ctx, cfg: cfg, device: ctx.Info().Name, id: newIncarnation(), start: time.Now(), peers: map[lane]*peer{}, routes: map[way]route{},

@@ -2,6 +2,7 @@ package be
 
 import (
 	"context"
+	"hash/fnv"
 	"math/rand/v2"
 	"time"
 )
@@ -20,6 +21,14 @@ const (
 type rebuild struct {
 	failures int // in a row, each soon after the engine came up
 	until    time.Time
+	rng      *rand.Rand
+}
+
+// newRebuild gives each address and lane a random source of its own.
+func newRebuild(seed uint64, to way) *rebuild {
+	h := fnv.New64a()
+	h.Write([]byte(to.addr))
+	return &rebuild{rng: rand.New(rand.NewPCG(seed+uint64(to.number)<<32+uint64(to.theirs), h.Sum64()))}
 }
 
 // failed counts the failure of an engine that lived for age, and says how long to
@@ -46,11 +55,11 @@ func (n *Node) noteFailure(c *conn) {
 	to := way{c.dialed, c.number, c.theirs}
 	r := n.rebuilds[to]
 	if r == nil {
-		r = new(rebuild)
+		r = newRebuild(n.cfg.Seed, to)
 		n.rebuilds[to] = r
 	}
 	now := time.Now()
-	r.until = now.Add(r.failed(now.Sub(c.born), rand.Float64()))
+	r.until = now.Add(r.failed(now.Sub(c.born), r.rng.Float64()))
 }
 
 // awaitRebuild waits until an engine to the address may be brought up again.

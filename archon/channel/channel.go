@@ -55,14 +55,20 @@ func New(cfg Config) (*Channel, error) {
 	ch.set, ch.budget = core.NewSet(&ch.cfg.Recovery), core.NewBudget(&ch.cfg.Recovery)
 	ch.calls.New = func() any { return &Call{wake: make(chan struct{}, 1)} }
 	for range min(runtime.GOMAXPROCS(0), maxShards) {
-		ch.shards = append(ch.shards, newShard(ch, newRand()))
+		ch.shards = append(ch.shards, newShard(ch, ch.newRand(uint64(len(ch.shards)))))
 	}
 	ch.life, ch.end = context.WithCancel(context.Background())
 	ch.wg.Go(func() { cfg.Resolver.Watch(ch.life, ch.update) })
 	return ch, nil
 }
 
-func newRand() *rand.Rand { return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())) }
+// newRand gives a random source of its own to what has this number.
+func (ch *Channel) newRand(number uint64) *rand.Rand {
+	if seed := ch.cfg.Seed; seed != 0 {
+		return rand.New(rand.NewPCG(seed, number))
+	}
+	return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+}
 
 // now is the time since the channel's start, never 0.
 func (ch *Channel) now() time.Duration { return time.Since(ch.start) + 1 }

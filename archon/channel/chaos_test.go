@@ -10,6 +10,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/archon/channel"
+	"github.com/byteexpress/byteexpress/internal/testfault"
 )
 
 // numbered is a request that says its number, and notices when it is asked after its
@@ -35,7 +36,7 @@ func (r *numbered) Append(b []byte) ([]byte, error) {
 func TestChaos(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	p := newRDMAPair(t, none)
+	p := newRDMAPair(t, testfault.None)
 	slow := archon.NewMethod("test.Slow")
 	b := startServer(t, "b", handlers{slow: func(call *archon.ServerCall) error {
 		time.Sleep(time.Duration(call.Payload()[0]) * 100 * time.Microsecond)

@@ -28,6 +28,9 @@ type Config struct {
 	// only when no nearer one is there. Nil: all are equally near.
 	Locality func(Endpoint) int
 	Recovery Recovery
+	// Seed is of what the channel draws, as replicas and pauses, so that a test can be
+	// repeated; 0: it is drawn too.
+	Seed uint64
 	// Client is of each connection. Its interceptors stand around streams and one-way
 	// calls alone.
 	Client archon.ClientConfig

@@ -13,6 +13,7 @@ import (
 	"github.com/byteexpress/byteexpress/archon/channel"
 	"github.com/byteexpress/byteexpress/archon/channel/core"
 	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/internal/testfault"
 	"github.com/byteexpress/byteexpress/sim"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -22,20 +23,20 @@ type rdmaPair struct {
 	fabric         *sim.Fabric
 	server, client *sim.Device
 	v              *server
-	faults         *faulty
+	faults         *testfault.Device
 	device         *channel.Device // the client's
 	endpoint       channel.Endpoint
 }
 
-func newRDMAPair(t testing.TB, at step) *rdmaPair {
+func newRDMAPair(t testing.TB, at testfault.Step) *rdmaPair {
 	p := &rdmaPair{fabric: sim.NewFabric(sim.Config{})}
 	var open func() (verbs.Context, error)
 	p.server, open = openSim(t, p.fabric, "sim:server")
 	dev := newDevice(t, open)
 	p.v = startServer(t, "a", nil)
 	p.client, open = openSim(t, p.fabric, "sim:client")
-	p.faults = &faulty{open: open}
-	p.faults.at.Store(int32(at))
+	p.faults = testfault.New(open)
+	p.faults.Fail(at)
 	p.device = newDevice(t, p.faults.Open)
 	p.endpoint = channel.Endpoint{Name: "a", RDMA: p.v.listen(dev, "127.0.0.1:0"), TCP: p.v.tcp}
 	return p
@@ -48,20 +49,20 @@ func (p *rdmaPair) channel(t testing.TB, cfg channel.Config) *channel.Channel {
 
 var setUpFaults = []struct {
 	desc   string
-	at     step
+	at     testfault.Step
 	reason channel.Reason
 	names  string // what the error says when there is no fallback
 }{
-	{"open device", stepOpen, core.NoDevice, "open RDMA"},
-	{"PD", stepPD, core.NoDomain, be.StepDomain},
-	{"MR", stepMR, core.NoMemory, "register"},
-	{"CQ create", stepCQ, core.NoCQ, be.StepCQ},
-	{"CQ arm", stepArm, core.NoArm, be.StepArm},
-	{"QP create", stepQP, core.NoQP, be.StepQP},
-	{"INIT", stepInit, core.InitFailed, be.StepInit},
-	{"RTR", stepRTR, core.RTRFailed, "RTR"},
-	{"RTS", stepRTS, core.RTSFailed, be.StepRTS},
-	{"first SEND", stepSend, core.OpenFailed, be.StepOpen},
+	{"open device", testfault.Open, core.NoDevice, "open RDMA"},
+	{"PD", testfault.PD, core.NoDomain, be.StepDomain},
+	{"MR", testfault.MR, core.NoMemory, "register"},
+	{"CQ create", testfault.CQ, core.NoCQ, be.StepCQ},
+	{"CQ arm", testfault.Arm, core.NoArm, be.StepArm},
+	{"QP create", testfault.QP, core.NoQP, be.StepQP},
+	{"INIT", testfault.Init, core.InitFailed, be.StepInit},
+	{"RTR", testfault.RTR, core.RTRFailed, "RTR"},
+	{"RTS", testfault.RTS, core.RTSFailed, be.StepRTS},
+	{"first SEND", testfault.Send, core.OpenFailed, be.StepOpen},
 }
 
 // TestFallbackAtEveryStep (case C20): with a fault at each step of the set-up, 100
@@ -82,11 +83,11 @@ func TestFallbackAtEveryStep(t *testing.T) {
 					t.Fatalf("on %v, fallbacks %v, trouble %v", st.Path, st.Fallbacks, st.Trouble)
 				}
 			}
-			if p.faults.fails.Load() == 0 {
+			if p.faults.Fails() == 0 {
 				t.Fatal("the fault did not strike")
 			}
 			healed := time.Now()
-			p.faults.at.Store(int32(none))
+			p.faults.Fail(testfault.None)
 			for _, ch := range channels {
 				eventually(t, "back on RDMA", func() bool { return stats(ch, "a").Path == core.RDMA })
 				if d := time.Since(healed); d < quick().Settle {
@@ -138,7 +139,7 @@ func TestFallbackForbidden(t *testing.T) {
 			if !errors.As(err, &e) || !errors.Is(err, archon.Unavailable) || e.Why != core.NoReplica {
 				t.Errorf("call: %v", err)
 			}
-			p.faults.at.Store(int32(none))
+			p.faults.Fail(testfault.None)
 			eventually(t, "calls go over RDMA", func() bool { _, err := ask(limit(t), ch, echo, "x"); return err == nil })
 		})
 	}
@@ -146,7 +147,7 @@ func TestFallbackForbidden(t *testing.T) {
 
 // TestServerWithoutRDMA and one that is still starting (case C20).
 func TestServerWithoutRDMA(t *testing.T) {
-	p := newRDMAPair(t, none)
+	p := newRDMAPair(t, testfault.None)
 	p.endpoint.RDMA = ""
 	ch := p.channel(t, channel.Config{})
 	if _, err := ask(limit(t), ch, echo, "x"); err != nil {
@@ -195,12 +196,12 @@ var midLife = []struct {
 		p.client.SetPortState(1, verbs.PortActive)
 	}},
 	{"NIC removed and another put in", func(p *rdmaPair) {
-		p.faults.at.Store(int32(stepOpen))
+		p.faults.Fail(testfault.Open)
 		p.client.Remove()
 	}, func(p *rdmaPair) {
 		dev, _ := p.fabric.NewDevice("sim:client2", sim.DeviceConfig{})
-		p.faults.open = dev.Open
-		p.faults.at.Store(int32(none))
+		p.faults.Replace(dev.Open)
+		p.faults.Fail(testfault.None)
 	}},
 }
 
@@ -209,7 +210,7 @@ var midLife = []struct {
 func TestRDMADiesInMidLife(t *testing.T) {
 	for _, tt := range midLife {
 		t.Run(tt.desc, func(t *testing.T) {
-			p := newRDMAPair(t, none)
+			p := newRDMAPair(t, testfault.None)
 			ch := p.channel(t, channel.Config{})
 			only := p.channel(t, channel.Config{NoFallback: true})
 			l := startLoad(t, ch, 8)
@@ -254,7 +255,7 @@ func TestRDMADiesInMidLife(t *testing.T) {
 // addresses, at once and later. Calls go on as soon as it is there, over RDMA in the
 // end, and it is known to be another.
 func TestRDMAServerRestarts(t *testing.T) {
-	p := newRDMAPair(t, none)
+	p := newRDMAPair(t, testfault.None)
 	ch := p.channel(t, channel.Config{})
 	l := startLoad(t, ch, 4)
 	l.more(t, 50)

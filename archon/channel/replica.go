@@ -81,7 +81,7 @@ func (r *replica) setDraining(draining bool) {
 // run connects to the replica and keeps the connections until ctx ends.
 func (r *replica) run(ctx context.Context) {
 	cfg := &r.ch.cfg
-	r.link = core.NewLink(&cfg.Recovery, cfg.paths(&r.ep), newRand())
+	r.link = core.NewLink(&cfg.Recovery, cfg.paths(&r.ep), r.ch.newRand(maxShards+uint64(r.core.ID)))
 	if cfg.RDMA != nil && r.ep.RDMA == "" {
 		r.link.NoPeerRDMA()
 	}
