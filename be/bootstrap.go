@@ -94,7 +94,12 @@ func (b *bootstrap) prepare(listener uint32) error {
 
 // hello is what does not depend on the connection.
 func (n *Node) hello(listener uint32) hello {
+	expect := 0
+	if n.inbound != nil {
+		expect = n.inbound.Most()
+	}
 	return hello{
+		Expect:   expect,
 		Protocol: protocolName, Workers: len(n.workers), MinVersion: minVersion, MaxVersion: maxVersion, Incarnation: n.id, Listener: listener, Device: n.device,
 		RecvDepth: n.cfg.RecvDepth, RecvMost: n.cfg.SharedReceives, Eager: n.cfg.EagerBytes, Fragment: n.cfg.FragmentBytes, MaxMessage: int64(n.cfg.MaxMessage),
 		Backlog: n.cfg.Backlog, MaxSockets: n.cfg.MaxSockets, MaxReads: n.maxReads, TrafficClass: int(n.cfg.TrafficClass),
@@ -142,6 +147,9 @@ func (b *bootstrap) bringUp(dialer bool) error {
 		Publish:   b.their.has(&b.own, featurePublish),
 		Unordered: b.their.has(&b.own, featureUnordered), Get: get, HoldTimeout: n.cfg.HoldTimeout,
 		Keepalive: n.cfg.Keepalive, PeerTimeout: n.cfg.PeerTimeout, DrainTimeout: n.cfg.StepTimeout, Linger: n.cfg.Linger,
+	}
+	if w.arrivals != nil {
+		cfg.Arrivals, cfg.PeerExpect = w.arrivals, min(b.their.Expect, n.cfg.WindowBytes)
 	}
 	if w.shared != nil {
 		cfg.Shared = w.shared.SharedRecv

@@ -26,6 +26,7 @@ const (
 	DefaultEagerBytes    = 8 << 10
 	DefaultFragmentBytes = 64 << 10
 	DefaultWindowBytes   = 256 << 10
+	DefaultInboundBytes  = 256 << 10
 	// DefaultMaxMessage is one byte less than 2^31, the longest message of an RC
 	// queue pair.
 	DefaultMaxMessage  = math.MaxInt32
@@ -96,9 +97,16 @@ type Config struct {
 	// that a request waits behind others in ports and switches for about this long. A
 	// good value is the time of four fragments on the link, 21 µs for 64 KiB at 100
 	// Gb/s: one engine alone then fills the link, and many that send to one receiver
-	// keep a fragment each. On devices of software, whose delays are the scheduler's,
+	// keep a fragment each. What a peer has let in by its InboundBytes is sent whatever
+	// the window is. On devices of software, whose delays are the scheduler's,
 	// leave it 0: the window is static.
 	WindowTarget time.Duration
+	// InboundBytes bounds, with WindowTarget, the large messages that peers send to this
+	// node at a time, a quarter of it for each that is longer: further ones are answered
+	// as those arrive. So many senders to one node do not fill the switches before it, and few
+	// have no window to wait for. It should be what the link carries in about four
+	// round trips. 0: 256 KiB, or four fragments if that is more.
+	InboundBytes int
 	MaxMessage   int // bytes; the smaller value of both sides counts
 	Backlog      int // messages that a peer may send on a socket ahead of Recv
 	MaxSockets   int // of one engine and side
@@ -153,6 +161,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"EagerBytes", &c.EagerBytes, DefaultEagerBytes, minEager, 1 << 20},
 		{"FragmentBytes", &c.FragmentBytes, DefaultFragmentBytes, 256, 1 << 30},
 		{"WindowBytes", &c.WindowBytes, max(DefaultWindowBytes, c.FragmentBytes), 256, 1 << 40},
+		{"InboundBytes", &c.InboundBytes, max(DefaultInboundBytes, 4*c.FragmentBytes), 1024, 1 << 40},
 		{"MaxMessage", &c.MaxMessage, DefaultMaxMessage, 1, DefaultMaxMessage},
 		{"Backlog", &c.Backlog, DefaultBacklog, 1, 1 << 20},
 		{"MaxSockets", &c.MaxSockets, DefaultMaxSockets, 1, 1 << 24},

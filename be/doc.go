@@ -64,7 +64,9 @@
 // Sockets that have something to send share their engine by weights
 // ([Socket.SetWeight]); a socket with nothing to send costs nothing. What is on its
 // way is bounded by the window of the engine (Config.WindowBytes), fixed or adaptive
-// (Config.WindowTarget), and by that of the node (Config.NodeWindowBytes).
+// (Config.WindowTarget), and by that of the node (Config.NodeWindowBytes). With adaptive
+// windows a node also has the large messages that come to it take turns
+// (Config.InboundBytes).
 //
 // A large message is written into memory that the receiver gives, or read by the
 // receiver at its own pace ([Socket.SetGet]). A buffer that is used again and again

@@ -90,6 +90,7 @@ type hello struct {
 	Backlog      int       `json:"backlog"`
 	MaxSockets   int       `json:"max_sockets"`
 	MaxReads     int       `json:"max_reads"`
+	Expect       int       `json:"expect_bytes,omitempty"` // of a large message, for which the sender has room when it answers RTS; 0: it does not count
 	TrafficClass int       `json:"traffic_class"`
 	ServiceLevel int       `json:"service_level"`
 	Features     []string  `json:"features"` // what the sender knows beyond the version; others are ignored
@@ -236,6 +237,7 @@ func (h *hello) agree(own *hello, link verbs.LinkLayer) (a agreed, err error) {
 		{"backlog", int64(h.Backlog), 1, 1 << 20},
 		{"max_sockets", int64(h.MaxSockets), 1, 1 << 30},
 		{"max_reads", int64(h.MaxReads), 0, 255},
+		{"expect_bytes", int64(h.Expect), 0, 1 << 40},
 	} {
 		if f.v < f.min || f.v > f.max {
 			return a, fmt.Errorf("%w: %s of the hello is %d, must be %d to %d", ErrProtocol, f.name, f.v, f.min, f.max)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/bemalloc"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -30,6 +31,7 @@ type Node struct {
 	pd       verbs.PD
 	mem      *memory
 	quota    *quota
+	inbound  *core.Inbound // nil: without WindowTarget
 	workers  []*worker
 	maxReads int
 	sendSGE  int // segments a send request
@@ -100,6 +102,13 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	if n.mem, err = newMemory(n.pd, cfg.PoolBytes, int64(min(attr.MaxMRSize, 1<<62)), n.pokeRetry); err != nil {
 		n.pd.Close()
 		return nil, stepOfNode(StepMemory, err)
+	}
+	if cfg.WindowTarget > 0 {
+		poke := n.pokeRoom
+		if cfg.Workers == 1 {
+			poke = nil
+		}
+		n.inbound = core.NewInbound(cfg.InboundBytes, cfg.FragmentBytes*3/4, poke)
 	}
 	for range cfg.Workers {
 		q, err := ctx.CreateCQ(verbs.CQConfig{Entries: cfg.CQEntries})
@@ -270,10 +279,17 @@ func (n *Node) pinWorkers() error {
 	return nil
 }
 
+// pokeRoom tells the workers that more may arrive.
+func (n *Node) pokeRoom() {
+	for _, w := range n.workers {
+		w.poke(&w.room)
+	}
+}
+
 // pokeRetry tells the workers that memory came back.
 func (n *Node) pokeRetry() {
 	for _, w := range n.workers {
-		w.pokeRetry()
+		w.poke(&w.retry)
 	}
 }
 

@@ -37,12 +37,14 @@ type worker struct {
 
 	asleep atomic.Bool
 	retry  atomic.Bool   // memory or quota came back
+	room   atomic.Bool   // more may arrive
 	bell   chan struct{} // wakes the worker once the device is lost
 
 	// The goroutine's own.
 	now      time.Duration
 	conns    []*conn // by index; nil: free
 	cap      *core.Cap
+	arrivals *core.Arrivals // nil: without WindowTarget
 	free     []int
 	dirty    []*conn // touched in this round
 	lost     []*conn // whose liveness line ended
@@ -65,6 +67,9 @@ func newWorker(n *Node, q cq.CQ) *worker {
 	if limit := n.cfg.NodeWindowBytes; limit > 0 {
 		limit = max(limit/n.cfg.Workers, n.cfg.FragmentBytes)
 		w.cap = core.NewCap(limit, func(h core.Handler) { w.touch(h.(*conn)) })
+	}
+	if n.inbound != nil {
+		w.arrivals = core.NewArrivals(n.inbound, n.cfg.Workers, func(h core.Handler) { w.touch(h.(*conn)) })
 	}
 	return w
 }
@@ -98,9 +103,9 @@ func (w *worker) wake() {
 	}
 }
 
-// pokeRetry tells the worker that memory came back. Any goroutine.
-func (w *worker) pokeRetry() {
-	w.retry.Store(true)
+// poke sets a flag that the worker looks at in its next turn. Any goroutine.
+func (w *worker) poke(flag *atomic.Bool) {
+	flag.Store(true)
 	if w.asleep.Load() && w.asleep.CompareAndSwap(true, false) {
 		w.wake()
 	}
@@ -173,6 +178,9 @@ func (w *worker) turn() (busy bool) {
 	}
 	if w.retry.Load() && w.retry.Swap(false) {
 		w.retryHeld()
+	}
+	if w.room.Load() && w.room.Swap(false) {
+		w.arrivals.Admit(w.now)
 	}
 	if w.now >= w.next {
 		w.tick()
@@ -270,7 +278,7 @@ func (w *worker) sleep() bool {
 	}
 	// After arming and after asleep: what came before is seen here, what comes
 	// later wakes us.
-	if !w.ring.empty() || w.retry.Load() || w.poll() {
+	if !w.ring.empty() || w.retry.Load() || w.room.Load() || w.poll() {
 		return false
 	}
 	if w.next != core.Never && (w.timerAt > w.next || w.timerAt <= w.now) {

@@ -30,6 +30,8 @@ type Config struct {
 
 	Shared       *SharedRecv   // gives the receives, RecvDepth of them promised; nil: the queue pair has its own
 	WindowTarget time.Duration // of queueing, to which the window adapts; 0: it is static
+	Arrivals     *Arrivals     // the line of large messages that peers send; nil: none, each is answered at once
+	PeerExpect   int           // bytes of a large message that the peer has counted when it sends CTS: no window holds them up; 0: none
 	Cap          *Cap          // shared with the driver's other engines; nil: none
 	SocketQuota  int           // receive bytes one socket may hold; 0: no limit
 	HoldTimeout  time.Duration // how long a message waits for memory before it is rejected; 0: for ever

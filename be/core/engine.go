@@ -42,6 +42,7 @@ type Engine struct {
 	cap     *Cap
 	capWait capWait
 	slabs   [2][]byte
+	inLine  int // messages of the peer that are in a line of arrivals
 	deficit int // consumed receives that wait for replacement
 
 	controls controlQueue

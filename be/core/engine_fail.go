@@ -78,6 +78,9 @@ func (e *Engine) failedRequest(now time.Duration, c *cq.Completion) {
 }
 
 func (e *Engine) failSocket(s *Socket, cause error) {
+	for in := s.inHead; in != nil; in = in.next {
+		e.cfg.Arrivals.forget(in) // others need not wait for it
+	}
 	e.failSends(s, cause)
 	if s.told {
 		return

@@ -233,6 +233,9 @@ func (e *Engine) Retry(now time.Duration) {
 	if e.state != engineUp {
 		return
 	}
+	if e.cfg.Arrivals != nil {
+		e.cfg.Arrivals.Admit(now)
+	}
 	e.walk++
 	skipped := 0
 	var lacks *incoming // the first that was skipped
@@ -243,7 +246,7 @@ func (e *Engine) Retry(now time.Duration) {
 			inUse := s.inUse.Load()
 			if q := e.cfg.SocketQuota; q > 0 && inUse > 0 && inUse+int64(in.length) > int64(q) {
 				s.walk = e.walk
-			} else if e.grant(in) {
+			} else if e.grant(now, in) {
 				if lacks != nil {
 					lacks.passed++
 				}
@@ -267,27 +270,25 @@ func (e *Engine) Retry(now time.Duration) {
 			e.deliver(s)
 		}
 	}
-	if e.held > 0 {
+	if e.held > 0 || e.cfg.Arrivals != nil && e.cfg.Arrivals.waiting.head != nil {
 		e.retryAt = min(e.retryAt, now+memoryRetry)
 	}
 }
 
-// grant answers one held request, and reports false when the node lacks what it
-// takes.
-func (e *Engine) grant(in *incoming) bool {
+// grant has one held request answered, now or when its turn comes, and reports false
+// when the node lacks what it takes.
+func (e *Engine) grant(now time.Duration, in *incoming) bool {
 	if !e.quota.Reserve(in.length) {
 		return false
 	}
 	var buf []byte
-	var key mr.RKey
-	var transfer uint32
 	var err error
 	if in.get { // our own device writes there
 		if buf, err = e.mem.Alloc(in.length); err == nil {
 			in.lkey, err = e.mem.LKey(buf)
 		}
-	} else if buf, key, err = e.mem.AllocWritable(in.length); err == nil {
-		transfer, err = e.transfers.take(in)
+	} else if buf, in.key, err = e.mem.AllocWritable(in.length); err == nil {
+		in.transfer, err = e.transfers.take(in)
 	}
 	if err != nil {
 		if buf != nil {
@@ -299,13 +300,23 @@ func (e *Engine) grant(in *incoming) bool {
 	in.buf, in.reserved = buf, in.length
 	in.sock.inUse.Add(int64(in.length))
 	e.unhold(in)
-	if in.get {
-		e.startRead(in)
-		return true
-	}
 	in.state = recvWriting
-	e.control(control{typ: wire.CTS, id: in.sock.id, seq: in.seq, a: mr.Addr(buf), b: uint64(transfer)<<32 | uint64(key)})
+	if in.get {
+		in.state = recvReading
+		in.sock.reading++
+	}
+	e.cfg.Arrivals.expect(now, in)
 	return true
+}
+
+// invite asks for a granted message.
+func (e *Engine) invite(in *incoming) {
+	if in.get {
+		e.window.Expect(in.expects)
+		e.startRead(in)
+		return
+	}
+	e.control(control{typ: wire.CTS, id: in.sock.id, seq: in.seq, a: mr.Addr(in.buf), b: uint64(in.transfer)<<32 | uint64(in.key)})
 }
 
 // onFinal takes the immediate of a final WRITE_WITH_IMM.
@@ -322,6 +333,7 @@ func (e *Engine) onFinal(imm, n uint32) error {
 		return protocolError(0, "length of the final fragment", uint64(n), "at least 1, at most a fragment and the message")
 	}
 	e.transfers.release(in.slot)
+	e.cfg.Arrivals.forget(in)
 	in.state = recvReady
 	e.done(in)
 	return nil
@@ -381,6 +393,7 @@ func (e *Engine) onCTS(s *Socket, h *wire.Header, g wire.Grant) error {
 		return protocolError(h.Type, "address", g.Addr, "room for the message below 2^64")
 	}
 	m.unlink()
+	e.window.Expect(e.cfg.PeerExpect)
 	m.state, m.addr, m.rkey, m.imm = sendWriting, g.Addr, mr.RKey(g.RKey), g.Transfer
 	s.writing.push(m)
 	e.sched.add(writes, s)

@@ -14,6 +14,9 @@ const signalShare = 4
 // Flush schedules as much as slots, credits and window allow, and posts it with
 // one doorbell.
 func (e *Engine) Flush(now time.Duration) {
+	if e.cfg.Arrivals != nil {
+		e.cfg.Arrivals.Admit(now)
+	}
 	if e.state != engineUp || e.flushErr != nil {
 		return
 	}
@@ -46,7 +49,7 @@ func (e *Engine) schedule(now time.Duration) {
 		e.cap.leave(e) // others need not wait for our slots
 		return
 	}
-	e.chain.now, e.chain.every = now, max(e.window.Limit()/signalShare, 1)
+	e.chain.now, e.chain.every = now, max(max(e.window.Limit(), e.cfg.PeerExpect)/signalShare, 1)
 	e.slotWait.update(now, false)
 	for e.controls.n > 0 && e.chain.Free() > 0 && e.credits.CanSend() {
 		e.sendControl()
@@ -156,7 +159,7 @@ func (e *Engine) visitWrite(s *Socket) room {
 	m := s.writing.head
 	n := min(m.length-m.offset, e.cfg.Fragment)
 	switch {
-	case !e.window.Room(n):
+	case (m.known || m.offset+n > e.cfg.PeerExpect) && !e.window.Room(n):
 		return windowFull
 	case m.offset+n == m.length && !e.credits.CanSend():
 		// A fragment of many pieces may end early, so that it is not the last one.

@@ -38,11 +38,9 @@ func (e *Engine) checkOffer(h *wire.Header, o *wire.Offer) error {
 	return nil
 }
 
-// startRead begins to read a message that has memory.
+// startRead begins to read a message in state recvReading.
 func (e *Engine) startRead(in *incoming) {
 	s := in.sock
-	in.state = recvReading
-	s.reading++
 	if s.readTail != nil {
 		s.readTail.readNext = in
 	} else {
@@ -91,15 +89,15 @@ func (e *Engine) visitRead(s *Socket) room {
 			in = nil
 		}
 	}
-	left := 0
+	left, expects := 0, 0
 	if in != nil {
-		left = in.length - in.offset
+		left, expects = in.length-in.offset, in.expects-in.offset
 	} else {
 		left = m.length - m.offset
 	}
 	n := min(left, e.cfg.Fragment)
 	switch {
-	case !e.window.Room(n):
+	case n > expects && !e.window.Room(n):
 		return windowFull
 	case e.cap != nil && !e.cap.room(e, n):
 		e.cap.wait(e, n)
@@ -147,6 +145,7 @@ func (e *Engine) endRead(in *incoming) {
 	s := in.sock
 	e.control(control{typ: wire.Fin, id: s.id, seq: in.seq, reason: in.gaveUp})
 	s.reading--
+	e.cfg.Arrivals.forget(in)
 	in.state = recvReady
 	if in.gaveUp != wire.ReasonNone {
 		e.dropBuffer(in)

@@ -31,11 +31,17 @@ type incoming struct {
 	state    recvState
 	seq      uint32
 	length   int
-	since    time.Duration // when it began to wait for memory
+	since    time.Duration // when it began to wait for memory, or was asked for
 	passed   int           // later ones that got memory meanwhile
 	buf      []byte
 	reserved int
 	slot     int // index of its transfer slot while writing
+
+	line               *arrivalLine // in which it is; nil: none
+	linePrev, lineNext *incoming
+	expects            int // bytes of it that count there, which no window holds up
+	transfer           uint32
+	key                mr.RKey // of buf, for the peer
 
 	written func(error) // of a known buffer
 
@@ -171,6 +177,7 @@ func (e *Engine) unhold(in *incoming) {
 
 // dropBuffer gives a message's buffer and quota back.
 func (e *Engine) dropBuffer(in *incoming) {
+	e.cfg.Arrivals.forget(in)
 	if in.buf != nil {
 		e.mem.Free(in.buf)
 		in.buf = nil

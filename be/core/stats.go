@@ -40,6 +40,7 @@ type Stats struct {
 	Recalls        uint64 // times that a peer was asked to give shared receives back
 	Returned       uint64 // of those, how many it gave back
 	Held           uint64 // large messages that had to wait for memory
+	Queued         uint64 // large messages that had to wait until others had arrived
 	Rejected       uint64
 	Canceled       uint64 // messages that the peer gave up
 	RNR            uint64 // requests that ended for lack of a posted receive
@@ -65,7 +66,7 @@ func (s *Stats) Add(o *Stats) {
 		{&s.Sent, o.Sent}, {&s.Received, o.Received}, {&s.Eager, o.Eager}, {&s.EagerBytes, o.EagerBytes}, {&s.Rendezvous, o.Rendezvous},
 		{&s.WriteBytes, o.WriteBytes}, {&s.Fragments, o.Fragments}, {&s.Sends, o.Sends}, {&s.CreditMessages, o.CreditMessages},
 		{&s.Doorbells, o.Doorbells}, {&s.Requests, o.Requests}, {&s.RecvPosts, o.RecvPosts}, {&s.CreditStalls, o.CreditStalls},
-		{&s.WindowStalls, o.WindowStalls}, {&s.SlotStalls, o.SlotStalls}, {&s.Held, o.Held}, {&s.Rejected, o.Rejected},
+		{&s.WindowStalls, o.WindowStalls}, {&s.SlotStalls, o.SlotStalls}, {&s.Held, o.Held}, {&s.Queued, o.Queued}, {&s.Rejected, o.Rejected},
 		{&s.Canceled, o.Canceled}, {&s.RNR, o.RNR}, {&s.Failures, o.Failures}, {&s.ProtocolErrors, o.ProtocolErrors},
 		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies}, {&s.Signaled, o.Signaled}, {&s.Offered, o.Offered}, {&s.Puts, o.Puts}, {&s.Written, o.Written}, {&s.Fetches, o.Fetches}, {&s.ReadBytes, o.ReadBytes}, {&s.Reads, o.Reads}, {&s.CapStalls, o.CapStalls}, {&s.Visits, o.Visits}, {&s.Recalls, o.Recalls}, {&s.Returned, o.Returned},
 		{&s.Sending, o.Sending}, {&s.Controls, o.Controls}, {&s.InFlight, o.InFlight}, {&s.Posted, o.Posted}, {&s.Waiting, o.Waiting},

@@ -43,6 +43,10 @@ func (w *Window) Take(n int) { w.posted += n }
 // Return counts n completed bytes.
 func (w *Window) Return(n int) { w.posted -= n }
 
+// Expect opens the window to n bytes, which the receiver counts on. What delays say
+// afterwards holds again.
+func (w *Window) Expect(n int) { w.limit = max(w.limit, min(n, w.most)) }
+
 // Posted is the number of bytes posted and not completed.
 func (w *Window) Posted() int { return w.posted }
 

@@ -97,6 +97,11 @@ func randomSchedule(t *testing.T, seed uint64) {
 		// Every engine here is flushed again and again: nobody needs to be woken.
 		cfg.Cap = NewCap(2048+r.IntN(8192), func(Handler) {})
 	}
+	var all *Inbound
+	if r.IntN(2) == 0 {
+		all = NewInbound(4096+r.IntN(16384), r.IntN(2)*cfg.Fragment, nil)
+		cfg.Arrivals, cfg.PeerExpect = NewArrivals(all, 1, func(Handler) {}), all.Most()
+	}
 	w := newWorld(t, seed, cfg)
 	type end struct {
 		s    *side
@@ -195,6 +200,9 @@ func randomSchedule(t *testing.T, seed uint64) {
 	w.end()
 	if cfg.Cap != nil && (cfg.Cap.posted != 0 || cfg.Cap.head != nil) {
 		t.Errorf("at the end %d bytes count as posted, an engine waits: %v", cfg.Cap.posted, cfg.Cap.head != nil)
+	}
+	if a := cfg.Arrivals; a != nil && (all.used.Load() != 0 || a.own != 0 || a.waiting.head != nil || a.invited.head != nil) {
+		t.Errorf("at the end %d bytes are expected, a message waits: %v", all.used.Load(), a.waiting.head != nil)
 	}
 }
 

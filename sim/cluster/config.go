@@ -19,19 +19,20 @@ const recvBit = 1 << 63
 // Config says how every node works. The zero value takes every default, which are
 // those of be.Config where not said otherwise.
 type Config struct {
-	SendDepth   int    // requests in an engine's chain; 0: 32
-	RecvDepth   int    // receives of an engine; 0: 64
-	EagerBytes  int    // messages up to here are sent whole; 0: 8 KiB
-	Fragment    int    // bytes a WRITE; 0: 64 KiB
-	Window      int    // bytes of fragments posted and not completed, of one engine, at least Fragment; 0: 256 KiB or that
-	NodeWindow  int    // the same of all engines of a node; 0: no bound
-	MaxMessage  int    // bytes; 0: 64 MiB
-	Backlog     int    // messages of a socket that were not taken; 0: 128
-	MaxSockets  int    // of an engine and side; 0: 65536
-	QuotaBytes  int    // of large messages that a node receives; 0: 1 GiB
-	Get         bool   // engines know get mode: Socket's large messages are READ after core.Engine.SetGet
-	MTU         qp.MTU // path MTU; 0: the port's, 4096
-	MemoryBytes int    // registered memory of a node; 0: 1 GiB
+	SendDepth    int    // requests in an engine's chain; 0: 32
+	RecvDepth    int    // receives of an engine; 0: 64
+	EagerBytes   int    // messages up to here are sent whole; 0: 8 KiB
+	Fragment     int    // bytes a WRITE; 0: 64 KiB
+	Window       int    // bytes of fragments posted and not completed, of one engine, at least Fragment; 0: 256 KiB or that
+	InboundBytes int    // of large messages that peers of a node send to it at a time, with WindowTarget; 0: 256 KiB or four fragments
+	NodeWindow   int    // the same of all engines of a node; 0: no bound
+	MaxMessage   int    // bytes; 0: 64 MiB
+	Backlog      int    // messages of a socket that were not taken; 0: 128
+	MaxSockets   int    // of an engine and side; 0: 65536
+	QuotaBytes   int    // of large messages that a node receives; 0: 1 GiB
+	Get          bool   // engines know get mode: Socket's large messages are READ after core.Engine.SetGet
+	MTU          qp.MTU // path MTU; 0: the port's, 4096
+	MemoryBytes  int    // registered memory of a node; 0: 1 GiB
 
 	// Keepalive and PeerTimeout are as in be.Config, but 0 is never, so that a run
 	// can come to rest. Linger and DrainTimeout: 0 is 2 s.
@@ -71,6 +72,7 @@ func (c *Config) fill() error {
 		{"EagerBytes", &c.EagerBytes, 8 << 10, 256, 1 << 20},
 		{"Fragment", &c.Fragment, 64 << 10, 256, 1 << 30},
 		{"Window", &c.Window, max(256<<10, c.Fragment), 256, 1 << 40},
+		{"InboundBytes", &c.InboundBytes, max(256<<10, 4*c.Fragment), 256, math.MaxInt},
 		{"MaxMessage", &c.MaxMessage, 64 << 20, 1, math.MaxInt32},
 		{"Backlog", &c.Backlog, 128, 1, 1 << 20},
 		{"MaxSockets", &c.MaxSockets, 1 << 16, 1, 1 << 24},
@@ -100,11 +102,15 @@ func (c *Config) fill() error {
 }
 
 // engine is the configuration of engine number i of a node.
-func (c *Config) engine(i int, initiator bool, bound *core.Cap) core.Config {
-	return core.Config{
+func (c *Config) engine(i int, initiator bool, bound *core.Cap, line *core.Arrivals) core.Config {
+	cfg := core.Config{
 		SendDepth: c.SendDepth, RecvDepth: c.RecvDepth, PeerDepth: c.RecvDepth, EagerLimit: c.EagerBytes, Fragment: c.Fragment, Window: c.Window,
 		MaxMessage: uint64(c.MaxMessage), Backlog: c.Backlog, PeerBacklog: c.Backlog, MaxSockets: c.MaxSockets, Initiator: initiator, Get: c.Get,
 		IDBase: uint64(i) << 32, RecvBit: recvBit,
 		WindowTarget: c.WindowTarget, Cap: bound, Keepalive: c.Keepalive, PeerTimeout: c.PeerTimeout, DrainTimeout: c.DrainTimeout, Linger: c.Linger,
 	}
+	if line != nil {
+		cfg.Arrivals, cfg.PeerExpect = line, min(c.InboundBytes/4, c.Window)
+	}
+	return cfg
 }

@@ -98,13 +98,27 @@ func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
 			n.touch(h.(*engine))
 		})
 	}
+	var all *core.Inbound
+	if c.cfg.WindowTarget > 0 {
+		all = core.NewInbound(c.cfg.InboundBytes, c.cfg.Fragment*3/4, n.admit)
+	}
 	for i := range c.cfg.Threads {
 		t := &thread{n: n, num: i}
+		if all != nil {
+			t.arrivals = core.NewArrivals(all, c.cfg.Threads, func(h core.Handler) { n.touch(h.(*engine)) })
+		}
 		t.cq = h.NewCQ(1, t.plan)
 		t.cq.Arm(false)
 		n.threads = append(n.threads, t)
 	}
 	return n, nil
+}
+
+// admit has messages that wait for others be answered, by all threads.
+func (n *Node) admit() {
+	for _, t := range n.threads {
+		t.arrivals.Admit(n.now())
+	}
 }
 
 // ID is the node's number.
@@ -140,7 +154,7 @@ func (n *Node) newEngine(peer int, initiator bool) (*engine, error) {
 	}
 	e := &engine{n: n, t: t, num: int32(len(n.engines)), peer: peer, armed: core.Never}
 	n.mem.exact = true
-	e.core, err = core.NewEngine(cfg.engine(int(e.num), initiator, n.bound), q, n.mem, &n.quota, e)
+	e.core, err = core.NewEngine(cfg.engine(int(e.num), initiator, n.bound, t.arrivals), q, n.mem, &n.quota, e)
 	n.mem.exact = false
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package cluster
 import (
 	"time"
 
+	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/sim/des"
 	"github.com/byteexpress/byteexpress/sim/hostcpu"
@@ -12,15 +13,16 @@ import (
 // thread is what be.Node's worker is: it has a completion queue and engines of its
 // own.
 type thread struct {
-	n       *Node
-	num     int
-	cq      *nic.CQ
-	engines int // that it ever had
-	dirty   []*engine
-	planned bool // a step is to come
-	polled  [64]cq.Completion
-	got     int // completions polled in this step, with costs
-	sends   int // messages that the application sent since the last step
+	n        *Node
+	num      int
+	cq       *nic.CQ
+	engines  int            // that it ever had
+	arrivals *core.Arrivals // nil: without WindowTarget
+	dirty    []*engine
+	planned  bool // a step is to come
+	polled   [64]cq.Completion
+	got      int // completions polled in this step, with costs
+	sends    int // messages that the application sent since the last step
 }
 
 // plan has a step follow.

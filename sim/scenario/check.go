@@ -55,6 +55,7 @@ func (s *Scenario) fill() {
 	def(&e.RecvDepth, 8)
 	def(&e.WindowBytes, e.FragmentBytes)
 	def(&e.MaxWindowBytes, max(1<<20, e.FragmentBytes))
+	def(&e.InboundBytes, max(256<<10, 4*e.FragmentBytes))
 	span(&e.WindowTarget, 5*des.Microsecond)
 	span(&e.StepDelay, 500*des.Nanosecond)
 	def(&e.AckTimeout, 14)
@@ -183,6 +184,7 @@ func (s *Scenario) check() error {
 		{"engine.send_depth", e.SendDepth, 2, 1 << 15, "it is the length of an engine's chain"},
 		{"engine.recv_depth", e.RecvDepth, 4, 1 << 15, "it is how many receives are posted"},
 		{"engine.window_bytes", e.WindowBytes, e.FragmentBytes, maxWindow, "a window has room for a fragment"},
+		{"engine.inbound_bytes", e.InboundBytes, 1024, maxWindow, "0 is the default"},
 		{"engine.max_window_bytes", e.MaxWindowBytes, e.FragmentBytes, maxWindow, "a window has room for a fragment"},
 		{"engine.ack_timeout", e.AckTimeout, 1, 31, "it is an exponent, of 4.096us"},
 		{"engine.retry_count", e.RetryCount, 1, 7, "it has three bits on the wire"},

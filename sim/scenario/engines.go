@@ -57,7 +57,7 @@ func newEngines(s *Scenario, v *Variant) (*engines, error) {
 	}
 	c, err := cluster.New(f, cluster.Config{
 		SendDepth: e.SendDepth, RecvDepth: e.RecvDepth, EagerBytes: e.EagerBytes, Fragment: e.FragmentBytes,
-		Window: cmp.Or(v.WindowBytes, maxWindow), WindowTarget: v.WindowTarget.time().Duration(), NodeWindow: v.NodeWindowBytes,
+		Window: cmp.Or(v.WindowBytes, maxWindow), WindowTarget: v.WindowTarget.time().Duration(), NodeWindow: v.NodeWindowBytes, InboundBytes: e.InboundBytes,
 		MaxMessage: maxMessage, Get: v.Get, MTU: mtuOf(v.mtu(s)), StepDelay: e.StepDelay.time(), Costs: costs, Threads: e.Threads,
 		AckTimeout: qp.AckTimeout(e.AckTimeout), RetryCount: uint8(e.RetryCount),
 		Keepalive: e.Keepalive.time().Duration(), PeerTimeout: e.PeerTimeout.time().Duration(),

@@ -46,6 +46,10 @@
 // WRITE_WITH_IMM whose immediate is the transfer of the CTS: the receiver's slot
 // and its generation.
 //
+// A CTS may come late, as a receiver of many has them take turns. Its hello then has
+// expect_bytes: so much of the message, from its start, is accounted for, and may be
+// on its way whatever the sender's window is.
+//
 // In get mode it is RTS, with the flag and where the message is, READs of the
 // receiver at its own pace, and FIN: only then, or after REJECT, is the sender's
 // buffer its own again, also when it sent CANCEL. The receiver sends CLOSE and
