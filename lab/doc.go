@@ -11,15 +11,21 @@
 //	go run ./lab -table                               make docs/verbs.md from the records
 //	go run ./lab -list                                what there is
 //
-// A suite is a package with tests that take their device from internal/testdev; of be and
-// archon/channel those tests alone run, unless -run says otherwise or the machine has
-// another architecture than this host. Its
-// tests are built as a static binary and run in the guest as root, in a directory
-// with the package's testdata, with RDMA_DEVICE=rxe0 and Debian's ibverbs-utils,
-// rdmacm-utils, perftest and strace in PATH as peers. It passes only if at least one
-// test that uses the device passed, none failed and none was skipped for want of a
-// device; whatever does not report back from the guest has failed. A kernel that
-// panics, locks up or falls silent ends its machine, and its last lines are shown.
+// A suite is a package with tests that take their device from internal/testdev; of those
+// with many others, such as be, these tests alone run, unless -run says otherwise or the
+// machine has another architecture than this host. Its tests are built as a static
+// binary and run in the guest as root, in a directory with the package's testdata, with
+// RDMA_DEVICE=rxe0 and Debian's ibverbs-utils, rdmacm-utils, perftest and strace in PATH
+// as peers. It passes only if at least one test that uses the device passed, none failed,
+// none was skipped for want of a device, and the device's port is as before: its state,
+// and its GIDs at their indices. Whatever does not report back from the guest has failed.
+// A kernel that panics, locks up or falls silent ends its machine, and its last lines are
+// shown.
+//
+// When a process of a scenario fails, the others get 3 s to end: a server of perftest
+// would wait for ever for a client that never came. Whatever is ended then, or at -limit,
+// says first where its threads are in the kernel, what the port has counted, and, if it is
+// ours, where its goroutines are.
 //
 // On Debian, root gets what is missing by apt-get install; others are told what to
 // install. Kernels, and the peers for another architecture than this host's, are

@@ -126,13 +126,11 @@ func (l *lab) image(ctx context.Context, on machine, u unpacked, o options) (m i
 	for _, mod := range m.modules {
 		m.plan.Modules = append(m.plan.Modules, modulePath(mod))
 	}
-	// Suites take the interface below the device down and up; after that perftest was seen to
-	// stand still.
-	for _, s := range o.scenarios {
-		m.plan.Items = append(m.plan.Items, scenarioItem(s, o, guestDevice))
-	}
 	for _, s := range m.suites {
 		m.plan.Items = append(m.plan.Items, suiteItem(s, suiteFile(s), suiteDir(s.name), o))
+	}
+	for _, s := range o.scenarios {
+		m.plan.Items = append(m.plan.Items, scenarioItem(s, o, guestDevice))
 	}
 	return m, nil
 }

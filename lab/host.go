@@ -11,11 +11,12 @@ import (
 
 	"github.com/byteexpress/byteexpress/internal/lab/plan"
 	"github.com/byteexpress/byteexpress/internal/lab/runner"
+	"github.com/byteexpress/byteexpress/internal/testdev/port"
 )
 
 // runHost runs the options' items on an RDMA device of this host.
 func runHost(ctx context.Context, o options) error {
-	gid, err := runner.IPv4GID(o.device)
+	gid, err := port.IPv4GID(o.device)
 	if err != nil {
 		return err
 	}
@@ -45,7 +46,7 @@ func runHost(ctx context.Context, o options) error {
 		return err
 	}
 	v := newView(p, kernel{}, o)
-	runPlan(ctx, p, gid, v)
+	runPlan(ctx, p, gid.Index, v)
 	return v.finish(ctx.Err())
 }
 
@@ -57,7 +58,7 @@ func runPlan(ctx context.Context, p plan.Plan, gid int, v *view) {
 		out := plan.NewWriter(pw, p.Nonce)
 		out.Send(plan.Record{Kind: plan.Boot, Text: "this host"})
 		out.Send(plan.Record{Kind: plan.Ready, Text: fmt.Sprintf("%s, GID index %d", p.Device, gid)})
-		r := runner.Runner{Out: out, Device: p.Device, GID: gid, Env: os.Environ()}
+		r := runner.Runner{Out: out, Device: p.Device, Env: os.Environ()}
 		for _, it := range p.Items {
 			r.Run(ctx, it)
 		}

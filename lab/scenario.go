@@ -18,7 +18,7 @@ type scenario struct {
 	procs []plan.Proc
 }
 
-// scenarios are run before the suites. No two may use the same TCP port: a closed
+// scenarios are run after the suites. No two may use the same TCP port: a closed
 // connection keeps its port for a while.
 var scenarios = append([]scenario{
 	{"ibv_rc_pingpong", twoEnds(18601, "100 iters in", "ibv_rc_pingpong", "-d", "{device}", "-g", "{gid}", "-n", "100")},

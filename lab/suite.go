@@ -19,7 +19,7 @@ import (
 
 // suites are the packages with tests for a device.
 var suites = []string{
-	"./internal/lab/runner",
+	"./internal/testdev/port",
 	"./uverbs",
 	"./uverbs/rdmacm",
 	"./uverbs/rdmacm/stream",
@@ -42,6 +42,8 @@ var plainSuites = []string{"./mmio", "./sim/nic"}
 var deviceTests = map[string]string{
 	"be":             "^Test(Device|Victim)",
 	"archon/channel": "^TestDevice",
+	"bemalloc":       "OnDevice$",
+	"cmd/bebench":    "^TestDevice",
 }
 
 const (

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
-	"github.com/byteexpress/byteexpress/internal/lab/runner"
+	labport "github.com/byteexpress/byteexpress/internal/testdev/port"
 	"github.com/byteexpress/byteexpress/internal/testdev"
 )
 
@@ -86,7 +86,7 @@ func link(t *testing.T, name, netdev string) {
 	})
 	var err error
 	for range 400 { // the kernel fills the GID table a moment later
-		if _, err = runner.IPv4GID(name); err == nil {
+		if _, err = labport.IPv4GID(name); err == nil {
 			return
 		}
 		time.Sleep(25 * time.Millisecond)

@@ -9,7 +9,7 @@ import (
 	"github.com/pkg/errors"
 	"github.com/vishvananda/netlink"
 
-	"github.com/byteexpress/byteexpress/internal/lab/runner"
+	"github.com/byteexpress/byteexpress/internal/testdev/port"
 )
 
 // The network interface below the rxe device. An MTU of 4200 leaves room for RoCE's
@@ -26,23 +26,23 @@ const (
 var mac = net.HardwareAddr{0x02, 0x00, 0x0a, 0x09, 0x00, 0x01}
 
 // addDevice brings the loopback and the dummy interface up, adds the rxe device to
-// the latter and waits until it can be used. It gives the index of its IPv4 GID.
-func addDevice(name string) (gid int, err error) {
+// the latter and waits until it can be used. It gives its GID for IPv4.
+func addDevice(name string) (gid port.GID, err error) {
 	lo, err := netlink.LinkByName("lo")
 	if err == nil {
 		err = netlink.LinkSetUp(lo)
 	}
 	if err != nil {
-		return 0, errors.Wrap(err, "interface lo")
+		return gid, errors.Wrap(err, "interface lo")
 	}
 	if err := dummyUp(); err != nil {
-		return 0, errors.Wrapf(err, "interface %s", netdev)
+		return gid, errors.Wrapf(err, "interface %s", netdev)
 	}
 	if err := netlink.RdmaLinkAdd(name, "rxe", netdev); err != nil {
-		return 0, errors.Wrapf(err, "rxe device %s on %s", name, netdev)
+		return gid, errors.Wrapf(err, "rxe device %s on %s", name, netdev)
 	}
 	for end := time.Now().Add(readyWait); ; time.Sleep(20 * time.Millisecond) {
-		if gid, err = runner.IPv4GID(name); err == nil || time.Now().After(end) {
+		if gid, err = port.IPv4GID(name); err == nil || time.Now().After(end) {
 			return gid, err
 		}
 	}

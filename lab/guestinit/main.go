@@ -80,8 +80,8 @@ func work(p plan.Plan, out *plan.Writer) error {
 	if err := environment(p.Device); err != nil {
 		return err
 	}
-	out.Send(plan.Record{Kind: plan.Ready, Text: fmt.Sprintf("%s, GID index %d", p.Device, gid)})
-	r := runner.Runner{Out: out, Device: p.Device, GID: gid, Env: os.Environ()}
+	out.Send(plan.Record{Kind: plan.Ready, Text: fmt.Sprintf("%s, GID index %d", p.Device, gid.Index)})
+	r := runner.Runner{Out: out, Device: p.Device, Env: os.Environ()}
 	for _, it := range p.Items {
 		r.Run(context.Background(), it)
 		killAll()

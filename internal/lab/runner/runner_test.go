@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"runtime"
@@ -18,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/byteexpress/byteexpress/internal/lab/plan"
+	"github.com/byteexpress/byteexpress/internal/testdev/port"
 )
 
 // TestMain makes this binary act as a process of an item when its first argument
@@ -76,7 +78,7 @@ func proc(t *testing.T, role string, args ...string) plan.Proc {
 func run(t *testing.T, limit time.Duration, procs ...plan.Proc) []plan.Record {
 	t.Helper()
 	var buf bytes.Buffer
-	r := Runner{Out: plan.NewWriter(&buf, "N"), Device: "rxe7", GID: 3, Env: append(os.Environ(), "LAB_TEST=yes")}
+	r := Runner{Out: plan.NewWriter(&buf, "N"), Device: "rxe7", Env: append(os.Environ(), "LAB_TEST=yes")}
 	r.Run(context.Background(), plan.Item{Name: "it", Procs: procs, Limit: limit})
 	var out []plan.Record
 	for l := range bytes.Lines(buf.Bytes()) {
@@ -116,8 +118,8 @@ func output(records []plan.Record) []string {
 }
 
 func TestArguments(t *testing.T) {
-	got := run(t, time.Minute, proc(t, "p", "print", "-d", "{device}", "-x={gid}"))
-	if want := []string{"-d rxe7 -x=3 yes"}; !slices.Equal(output(got), want) {
+	got := run(t, time.Minute, proc(t, "p", "print", "-d", "{device}"))
+	if want := []string{"-d rxe7 yes"}; !slices.Equal(output(got), want) {
 		t.Errorf("output %q, want %q", output(got), want)
 	}
 	if e := exit(t, got, "p"); e.Status != 0 || e.Text != "" {
@@ -148,6 +150,42 @@ func TestLimit(t *testing.T) {
 	}
 	if all := strings.Join(output(got), "\n"); !strings.Contains(all, "time.Sleep") {
 		t.Errorf("output %q: want the process's stacks", all)
+	}
+}
+
+// A server whose client failed waits for ever for another: it is ended soon, and shows
+// where it was.
+func TestOneFails(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no SIGQUIT on Windows")
+	}
+	got := run(t, 10*time.Minute, proc(t, "server", "sleep"), proc(t, "client", "exit", "2"))
+	if e := exit(t, got, "server"); e.Status == 0 || !strings.Contains(e.Text, "after client had failed") {
+		t.Errorf("exit %+v, want one that names the client", e)
+	}
+	all := strings.Join(output(got), "\n")
+	if !strings.Contains(all, "time.Sleep") || runtime.GOOS == "linux" && !strings.Contains(all, " waits in ") {
+		t.Errorf("output %q: want the server's stacks", all)
+	}
+}
+
+// A suite that leaves the device's port otherwise than it was has failed.
+func TestChanged(t *testing.T) {
+	r := Runner{Device: "rxe7"} // which has no port, and so no GID
+	if text := r.changed(port.Port{}); text != "" {
+		t.Errorf("%q of a port that is as before", text)
+	}
+	before := port.Port{State: "4: ACTIVE", GIDs: []port.GID{{Index: 1, Addr: netip.MustParseAddr("10.9.0.1"), Type: "RoCE v2"}}}
+	if text := r.changed(before); !strings.Contains(text, "left rxe7 changed") || !strings.Contains(text, `it was "4: ACTIVE, GID 1 10.9.0.1 (RoCE v2)"`) {
+		t.Errorf("%q, want what it was", text)
+	}
+}
+
+// An item whose arguments need a GID that is not there fails and says so.
+func TestNoGID(t *testing.T) {
+	e := exit(t, run(t, time.Minute, proc(t, "p", "print", "-x", "{gid}")), "p")
+	if e.Status == 0 || !strings.Contains(e.Text, "rxe7") {
+		t.Errorf("exit %+v, want one that names the device", e)
 	}
 }
 
