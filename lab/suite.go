@@ -25,6 +25,7 @@ var suites = []string{
 	"./uverbs/rdmacm/stream",
 	"./be",
 	"./archon/channel",
+	"./ps",
 	"./bemalloc",
 	"./provider",
 	"./provider/rxe",
@@ -42,6 +43,7 @@ var plainSuites = []string{"./mmio", "./sim/nic"}
 var deviceTests = map[string]string{
 	"be":             "^Test(Device|Victim)",
 	"archon/channel": "^TestDevice",
+	"ps":             "^TestDevice",
 	"bemalloc":       "OnDevice$",
 	"cmd/bebench":    "^TestDevice",
 }

@@ -4,6 +4,7 @@ package ps_test
 
 import (
 	"bufio"
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -80,9 +81,36 @@ func TestReplicaProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
+	testReplicaProcesses(t, "", append(replicaFaults, replicaFault{"black-holed",
+		func(p *replicaProcess) { p.hole.lose.Store(true) }, func(p *replicaProcess) { p.hole.lose.Store(false) }}))
+}
+
+// replicaFault is what happens to one of the replicas.
+type replicaFault struct {
+	desc         string
+	strike, heal func(p *replicaProcess)
+}
+
+var replicaFaults = []replicaFault{
+	{"killed and restarted", (*replicaProcess).kill, func(p *replicaProcess) { p.start(); p.wait() }},
+	{"restarted at once", func(p *replicaProcess) { p.kill(); p.start() }, (*replicaProcess).wait},
+	{"stopped and continued", func(p *replicaProcess) { p.signal(syscall.SIGSTOP) }, func(p *replicaProcess) { p.signal(syscall.SIGCONT) }},
+}
+
+// testReplicaProcesses has clients go over RDMA if there is a device.
+func testReplicaProcesses(t *testing.T, device string, faults []replicaFault) {
 	const shards, replicas = 3, 2
 	var all [shards][replicas]*replicaProcess
 	channels := make([]*channel.Channel, shards)
+	best, onDevice, lease, calls := core.TCP, "-", 400*time.Millisecond, int64(200)
+	cfg := channel.Config{Service: "ps", Recovery: channel.Recovery{
+		PingInterval: 200 * time.Millisecond, PingTimeout: time.Second, Settle: 200 * time.Millisecond, RedialMax: 200 * time.Millisecond}}
+	if device != "" {
+		best, onDevice, lease, calls = core.RDMA, device, 2*time.Second, 50 // on a machine that may be emulated
+		d := deviceNamed(device)
+		t.Cleanup(func() { eventually(t, "close the device", func() bool { return d.Close() == nil }) })
+		cfg.RDMA = d
+	}
 	for i := range all {
 		var peers [replicas]string
 		for j := range peers {
@@ -91,16 +119,21 @@ func TestReplicaProcesses(t *testing.T) {
 		var list []channel.Endpoint
 		for j := range all[i] {
 			addr := freeAddr(t)
-			p := &replicaProcess{t: t, env: fmt.Sprintln(i, shards, j, addr, strings.Join(peers[:], " "))}
+			at := channel.Endpoint{Name: fmt.Sprint(i, ".", j)}
+			if device != "" {
+				at.RDMA = freeAddr(t)
+			}
+			p := &replicaProcess{t: t, env: fmt.Sprintln(lease, i, shards, j, onDevice, addr, cmp.Or(at.RDMA, "-"), strings.Join(peers[:], " "))}
 			p.hole = newHole(t, addr)
 			p.start()
 			t.Cleanup(p.kill)
 			all[i][j] = p
-			list = append(list, channel.Endpoint{Name: fmt.Sprint(i, ".", j), TCP: p.hole.addr})
+			at.TCP = p.hole.addr
+			list = append(list, at)
 		}
 		var err error
-		if channels[i], err = channel.New(channel.Config{Service: "ps", Resolver: channel.Static(list...),
-			Recovery: channel.Recovery{PingInterval: 200 * time.Millisecond, PingTimeout: time.Second, RedialMax: 200 * time.Millisecond}}); err != nil {
+		cfg.Resolver = channel.Static(list...)
+		if channels[i], err = channel.New(cfg); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -114,46 +147,57 @@ func TestReplicaProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	l := startPushes(t, c)
-	l.more(300)
-	for round, f := range []struct {
-		desc         string
-		strike, heal func(p *replicaProcess)
-	}{
-		{"killed and restarted", (*replicaProcess).kill, func(p *replicaProcess) { p.start(); p.wait() }},
-		{"restarted at once", func(p *replicaProcess) { p.kill(); p.start() }, (*replicaProcess).wait},
-		{"black-holed", func(p *replicaProcess) { p.hole.lose.Store(true) }, func(p *replicaProcess) { p.hole.lose.Store(false) }},
-		{"stopped and continued", func(p *replicaProcess) { p.signal(syscall.SIGSTOP) }, func(p *replicaProcess) { p.signal(syscall.SIGCONT) }},
-	} {
-		for j := range replicas {
-			p := all[(round+j)%shards][j]
-			l.take()
-			l.more(200)
-			steady := l.take()
-			f.strike(p)
-			time.Sleep(3 * replicaLease) // the others go on without it
-			l.more(200)
-			during := l.take()
-			f.heal(p)
-			eventually(t, f.desc+": all replicas are reached again", func() bool {
-				for _, ch := range channels {
-					for _, r := range ch.Stats().Replicas {
-						if r.Path != core.TCP {
-							return false
-						}
+	reached := func(desc string) {
+		t.Helper()
+		eventually(t, desc+": all replicas are reached", func() bool {
+			for _, ch := range channels {
+				for _, r := range ch.Stats().Replicas {
+					if r.Path != best {
+						return false
 					}
 				}
-				return true
-			})
-			l.more(200)
+			}
+			return true
+		})
+	}
+	l := startPushes(t, c)
+	reached("begin")
+	l.more(calls)
+	for round, f := range faults {
+		for j := range replicas {
+			if device != "" && j != round%replicas {
+				continue // one of two has to do on a machine that is slow
+			}
+			p := all[(round+j)%shards][j]
+			l.take()
+			l.more(calls)
+			steady := l.take()
+			f.strike(p)
+			time.Sleep(3 * lease) // the others go on without it
+			l.more(calls)
+			during := l.take()
+			f.heal(p)
+			reached(f.desc)
+			l.more(calls)
 			t.Logf("replica %d %s: p99 %v before, %v during the fault", j, f.desc, steady, during)
 		}
 	}
-	time.Sleep(3 * replicaLease)
+	time.Sleep(3 * lease)
 	l.stop()
 	for range 20 { // of any replica
 		if got, want := l.sum(), float64(l.pushes.Load()); got != want {
 			t.Fatalf("the rows hold %v pushes of %v", got, want)
+		}
+	}
+	for _, ch := range channels {
+		st := ch.Stats()
+		if st.Failed != 0 {
+			t.Errorf("%+v", st.CallStats)
+		}
+		for _, r := range st.Replicas {
+			if device != "" && r.Returns == 0 { // the link went down
+				t.Errorf("it did not return from TCP: %+v", r)
+			}
 		}
 	}
 }

@@ -11,17 +11,18 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/archon"
+	"github.com/byteexpress/byteexpress/archon/channel"
+	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/provider"
 	"github.com/byteexpress/byteexpress/ps"
+	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// replicaEnv makes the test binary a replica: shard, shards, its number, the address for
-// clients, and those of the replicas.
+// replicaEnv makes the test binary a replica: lease, shard, shards, its number, the device,
+// "-" for none, the addresses for clients over TCP and over RDMA, and those of the replicas.
 const replicaEnv = "PS_TEST_REPLICA"
 
-const (
-	replicaLease = 400 * time.Millisecond
-	replicaDim   = 4
-)
+const replicaDim = 4
 
 // serveReplica is the replica. It ends when its standard input does, so that it does not
 // outlive the test.
@@ -34,31 +35,49 @@ func serveReplica() {
 		}
 		return n
 	}
-	self, peers := number(2), words[4:]
-	s, err := ps.NewShard(ps.Config{Dim: replicaDim, Shard: number(0), Shards: number(1), LearningRate: 1})
+	self, peers := number(3), words[7:]
+	lease, err := time.ParseDuration(words[0])
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := ps.NewShard(ps.Config{Dim: replicaDim, Shard: number(1), Shards: number(2), LearningRate: 1})
 	if err != nil {
 		log.Fatal(err)
 	}
 	inside, outside := archon.NewServer(archon.ServerConfig{}), archon.NewServer(archon.ServerConfig{Workers: 64})
-	r, err := s.Replicate(inside, ps.ReplicaConfig{Peers: peers, Self: self, Lease: replicaLease})
+	r, err := s.Replicate(inside, ps.ReplicaConfig{Peers: peers, Self: self, Lease: lease})
 	if err != nil {
 		log.Fatal(err)
 	}
 	if err := s.Register(outside); err != nil {
 		log.Fatal(err)
 	}
-	listen := func(srv *archon.Server, addr string) {
-		l, err := archon.TCP{}.Listen(addr)
+	listen := func(on archon.Transport, srv *archon.Server, addr string) {
+		l, err := on.Listen(addr)
 		if err != nil {
 			log.Fatal(err)
 		}
 		go srv.Serve(context.Background(), l)
 	}
-	listen(inside, peers[self])
+	listen(archon.TCP{}, inside, peers[self])
 	if err := r.Wait(context.Background()); err != nil {
 		log.Fatal(err)
 	}
-	listen(outside, words[3])
+	listen(archon.TCP{}, outside, words[5])
+	if name := words[4]; name != "-" {
+		listen(deviceNamed(name), outside, words[6])
+	}
 	fmt.Println("serves")
 	io.Copy(io.Discard, os.Stdin)
+}
+
+// deviceNamed is a transport on a device of this host.
+func deviceNamed(name string) *channel.Device {
+	return channel.NewDevice(func() (verbs.Context, error) {
+		dev, err := provider.Open(name)
+		if err != nil {
+			return nil, err
+		}
+		return dev.Open()
+	}, be.Config{})
 }
