@@ -165,11 +165,11 @@ func (n *node) turn(now time.Duration) (woken list, again bool) {
 	clear(n.bells)
 	batch := n.packets[n.at:]
 	for i, bytes := 0, 0; i < len(batch); i++ {
-		n.nic.Deliver(now, &batch[i])
 		if bytes += batch[i].Payload.Len(); bytes >= batchBytes || i == batchPackets-1 {
 			batch = batch[:i+1]
 		}
 	}
+	n.nic.DeliverAll(now, batch)
 	more := n.nic.Run(now)
 	n.at += len(batch)
 	n.done.Add(uint64(len(batch)))

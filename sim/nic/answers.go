@@ -173,6 +173,7 @@ func (n *NIC) acknowledge(q *QP) {
 // fatal NAK. A receive that the message consumes gets st; if there is none, an
 // event tells of it (IBTA 1.4, 9.9.3).
 func (n *NIC) refuse(q *QP, f opFlag, nak Syndrome, st cq.Status, t verbs.EventType) {
+	n.settle()
 	n.refuseAt(q, q.recvPSN, nak)
 	if f&(isSend|hasImm) != 0 && q.rq.una != q.rq.posted() {
 		q.recvCause = st

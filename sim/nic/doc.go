@@ -6,7 +6,7 @@
 // It has no clock, no goroutine, no I/O and no lock of its own. Whoever drives a
 // [NIC] calls it from one goroutine at a time:
 //
-//	n.Deliver(now, &packet) // for each packet that arrived
+//	n.Deliver(now, &packet) // for each packet that arrived; or DeliverAll for several
 //	n.Ring(q)               // for each doorbell
 //	more := n.Run(now)      // answers, sends, runs timers
 //	at, ok := n.Deadline()  // when Run wants to be called next
@@ -19,7 +19,7 @@
 // # Payload
 //
 // A packet's payload refers to the sender's registered memory; the receiver's
-// NIC makes the one copy. So the sender's memory may be read by another
+// NIC makes the one copy, of neighbours that arrive together as one piece. So the sender's memory may be read by another
 // goroutine, and two counters guard it: a [Region] cannot be given back, and a
 // failed queue pair does not complete its requests, while such a copy runs.
 //

@@ -84,8 +84,9 @@ type NIC struct {
 	holding    []*CQ // have send completions held back
 	heldUntil  time.Duration
 
-	pkt  Packet  // to be sent; lives here so that it does not move to the heap each time
-	word [8]byte // an atomic's result on its way to memory
+	writes writeRun // in DeliverAll
+	pkt    Packet   // to be sent; lives here so that it does not move to the heap each time
+	word   [8]byte  // an atomic's result on its way to memory
 }
 
 // New makes a NIC on a fabric.
@@ -104,13 +105,22 @@ func (n *NIC) QP(num qp.Num) *QP { return n.qps[num] }
 // return.
 func (n *NIC) Deliver(now time.Duration, p *Packet) {
 	n.now = now
+	n.deliver(p)
+	n.settle()
+}
+
+func (n *NIC) deliver(p *Packet) {
 	n.stats.PacketsReceived++
 	q := n.qps[p.DestQP]
 	if q == nil || n.lost || !q.takes(p) {
 		n.stats.PacketsDropped++
 		return
 	}
-	switch f := p.Op.flags(); {
+	f := p.Op.flags()
+	if n.writes.q != q || f&isWrite == 0 {
+		n.settle()
+	}
+	switch {
 	case f&isResponse != 0:
 		n.response(q, p, f)
 	case f&isRequest != 0:

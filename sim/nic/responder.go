@@ -204,18 +204,16 @@ func (n *NIC) takeWrite(q *QP, p *Packet, f opFlag) {
 	if f&hasImm != 0 && !n.nextRecv(q) {
 		return
 	}
-	var one [1]segment
+	var to *Region
 	if q.length > 0 {
-		r := n.remote(q, q.rkey, q.addr, q.length, mr.RemoteWrite)
-		if r == nil {
+		if to = n.remote(q, q.rkey, q.addr, q.length, mr.RemoteWrite); to == nil {
 			n.refuse(q, f, nakAccess, cq.LocalAccessError, verbs.EventQPAccessError)
 			return
 		}
-		one[0] = segment{b: r.slice(q.addr+q.got, size)}
 	}
 	if n.cfg.SkipWrites {
 		n.stats.BytesReceived += size
-	} else if !n.place(&scatter{segs: one[:]}, p.Payload) {
+	} else if !n.placeWrite(q, &p.Payload, to, q.addr+q.got) {
 		return // as good as lost
 	}
 	q.recvPSN = q.recvPSN.Add(1)
@@ -232,6 +230,7 @@ func (n *NIC) takeWrite(q *QP, p *Packet, f opFlag) {
 
 // received completes the oldest receive with a message.
 func (n *NIC) received(q *QP, p *Packet, f opFlag, op cq.Opcode, length uint64) {
+	n.settle()
 	c := cq.Completion{Opcode: op, ByteLen: uint32(length)}
 	switch {
 	case f&hasImm != 0:
