@@ -22,6 +22,14 @@ func DefaultEngine() EngineCosts {
 	}
 }
 
+// Percent are so many hundredths of the costs.
+func (c EngineCosts) Percent(p int) EngineCosts {
+	for _, t := range []*des.Time{&c.WQE, &c.Doorbell, &c.Receive, &c.EmptyPoll, &c.Completion, &c.Message, &c.Deliver} {
+		*t = *t * des.Time(p) / 100
+	}
+	return c
+}
+
 // TCPCosts are those of the kernel's TCP stack. The values of DefaultTCP are
 // assumed, and held to published throughput and latency by a test of package tcp.
 type TCPCosts struct {

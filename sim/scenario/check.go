@@ -52,6 +52,7 @@ func (s *Scenario) fill() {
 	def(&e.EagerBytes, 512)
 	def(&e.SendDepth, 16)
 	def(&e.Threads, 4)
+	def(&e.CPUPercent, 100)
 	def(&e.RecvDepth, 8)
 	def(&e.WindowBytes, e.FragmentBytes)
 	def(&e.MaxWindowBytes, max(1<<20, e.FragmentBytes))
@@ -181,6 +182,7 @@ func (s *Scenario) check() error {
 		{"engine.fragment_bytes", e.FragmentBytes, 256, 16 << 20, "it is what one WRITE or READ carries"},
 		{"engine.eager_bytes", e.EagerBytes, 256, 1 << 20, "messages up to here are one SEND"},
 		{"engine.threads", e.Threads, 1, 256, "it is how many cores do the work of engines"},
+		{"engine.cpu_percent", e.CPUPercent, 1, 10_000, "it is of the assumed costs; free_cpu is without any"},
 		{"engine.send_depth", e.SendDepth, 2, 1 << 15, "it is the length of an engine's chain"},
 		{"engine.recv_depth", e.RecvDepth, 4, 1 << 15, "it is how many receives are posted"},
 		{"engine.window_bytes", e.WindowBytes, e.FragmentBytes, maxWindow, "a window has room for a fragment"},

@@ -52,7 +52,7 @@ func newEngines(s *Scenario, v *Variant) (*engines, error) {
 	e := &s.Engine
 	var costs *hostcpu.EngineCosts
 	if !e.FreeCPU {
-		c := hostcpu.DefaultEngine()
+		c := hostcpu.DefaultEngine().Percent(e.CPUPercent)
 		costs = &c
 	}
 	c, err := cluster.New(f, cluster.Config{

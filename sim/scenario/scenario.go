@@ -88,6 +88,7 @@ type Engine struct {
 	MaxWindowBytes int  `json:"max_window_bytes,omitempty"` // of variant "adaptive"; default 1 MiB
 	InboundBytes   int  `json:"inbound_bytes,omitempty"`    // of large messages that come to a host at a time, where windows adapt; default 256 KiB, or four fragments
 	Threads        int  `json:"threads,omitempty"`          // of a host, over which its engines are spread; default 4
+	CPUPercent     int  `json:"cpu_percent,omitempty"`      // of the processor time that engines are assumed to take; default 100
 	FreeCPU        bool `json:"free_cpu,omitempty"`         // engines take no processor time, but act after step_delay
 	StepDelay      Span `json:"step_delay,omitempty"`       // from a completion until the engine acts, with free_cpu; default 500ns
 	AckTimeout     int  `json:"ack_timeout,omitempty"`      // of queue pairs, 4.096 us * 2^n; default 14

@@ -13,7 +13,7 @@ import (
 // of hosts: the queue is at most K + N packets, and swings by sqrt(2N(C RTT + K))/2.
 func TestDCTCPQueue(t *testing.T) {
 	const packet = 1460 + headerBytes
-	for _, c := range []struct{ flows, k int }{{2, 40}, {10, 40}} {
+	for _, c := range []struct{ flows, k int }{{2, 40}, {10, 40}, {20, 40}, {40, 40}} {
 		cfg := Config{Control: DCTCP, MinRTO: 5 * des.Millisecond, TSOBytes: 1, GROBytes: 1, AckSegments: 1, Costs: &free}
 		mark := fabric.ECN{KminBytes: c.k * packet, KmaxBytes: c.k * packet, Pmax: 1}
 		n := star(t, fabric.Config{Seed: 1, Switch: fabric.SwitchConfig{LossyECN: mark}}, cfg, c.flows+1, fabric.Link{Gbps: 10, Delay: 24 * des.Microsecond})
