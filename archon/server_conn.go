@@ -146,7 +146,7 @@ func (c *serverConn) admit(call *ServerCall) (refusal error, ok bool) {
 }
 
 // list makes the call known to cancel and grant. The client may use a slot again as soon as
-// it has given its call up; the old call is no longer to be cancelled then.
+// it has given its call up; the old call, which nobody could end any more, ends then.
 func (c *serverConn) list(call *ServerCall) {
 	if call.OneWay() {
 		return // has no slot
@@ -156,6 +156,9 @@ func (c *serverConn) list(call *ServerCall) {
 	slot := int(call.id.slot())
 	for len(c.queued) <= slot {
 		c.queued = append(c.queued, nil)
+	}
+	if old := c.queued[slot]; old != nil {
+		old.cancel()
 	}
 	c.queued[slot] = call
 	call.listed = true
