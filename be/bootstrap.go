@@ -70,6 +70,12 @@ func (b *bootstrap) prepare(listener uint32) error {
 	caps := qp.Caps{SendWR: n.cfg.SendDepth, RecvWR: n.cfg.RecvDepth, SendSGE: n.sendSGE, RecvSGE: 2}
 	queues := verbs.QPConfig{SendCQ: b.worker().cq, RecvCQ: b.worker().cq, Caps: caps}
 	if s := b.worker().shared; s != nil {
+		if err := b.worker().renewShared(); err != nil {
+			b.worker().freeEntries()
+			return b.fail(err)
+		}
+		s.making.RLock()
+		defer s.making.RUnlock()
 		queues.SRQ, queues.Caps.RecvWR, queues.Caps.RecvSGE = s.srq, 0, 0
 	}
 	if b.q, err = n.pd.CreateQP(queues); err != nil {

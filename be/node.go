@@ -216,7 +216,10 @@ func (n *Node) onEvent(ev verbs.Event) {
 		if ev.Port != n.cfg.Port {
 			return
 		}
-	case verbs.EventDeviceFatal, verbs.EventQPFatal, verbs.EventQPRequestError, verbs.EventQPAccessError, verbs.EventCQError, verbs.EventSRQError:
+	case verbs.EventDeviceFatal, verbs.EventQPFatal, verbs.EventQPRequestError, verbs.EventQPAccessError, verbs.EventCQError:
+	case verbs.EventSRQError:
+		n.onWorkers(func(w *worker) { w.sharedFailed(ev.SRQ, errors.Errorf("device event %v", ev)) })
+		return
 	default:
 		return
 	}

@@ -2,6 +2,8 @@ package be
 
 import (
 	"fmt"
+	"math"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -15,9 +17,19 @@ import (
 // sharedQueue is a worker's shared receive queue, of Config.SharedReceives.
 type sharedQueue struct {
 	*core.SharedRecv
-	srq  qp.SRQ
-	byQP map[qp.Num]*conn // the receives do not say whose they are
+	srq    qp.SRQ
+	byQP   map[qp.Num]*conn // the receives do not say whose they are
+	base   uint64           // of the receives' IDs
+	failed bool             // the device said so: it is to be replaced
+	// making is held for reading by who makes a queue pair that takes receives here.
+	making sync.RWMutex
 }
+
+// idGeneration is what the IDs of one queue's receives differ in from those of the queue
+// that it replaces.
+const idGeneration = uint64(1) << 32
+
+var errSharedFailed = errors.New("the shared receive queue failed, and its engines are not down yet")
 
 // share makes the shared receive queue of a worker that does not run yet.
 func (w *worker) share(attr *verbs.DeviceAttr) error {
@@ -33,18 +45,77 @@ func (w *worker) share(attr *verbs.DeviceAttr) error {
 	if err := attr.CheckSRQ(cfg); err != nil {
 		return stepOfNode(StepSRQ, errors.WithMessagef(err, "of %d receives (Config.SharedReceives)", k))
 	}
-	srq, err := n.pd.CreateSRQ(cfg)
+	w.shared = &sharedQueue{base: idRecv, byQP: map[qp.Num]*conn{}}
+	if err := w.makeShared(); err != nil {
+		w.shared = nil
+		return err
+	}
+	w.entries.Add(int64(k))
+	return nil
+}
+
+// makeShared makes the queue of the device, and posts its receives.
+func (w *worker) makeShared() error {
+	n, k, s := w.n, w.n.cfg.SharedReceives, w.shared
+	srq, err := n.pd.CreateSRQ(verbs.SRQConfig{Caps: qp.SRQCaps{RecvWR: k, RecvSGE: 2}})
 	if err != nil {
 		return stepOfNode(StepSRQ, errors.WithMessagef(err, "of %d receives (Config.SharedReceives)", k))
 	}
-	r, err := core.NewSharedRecv(core.SharedConfig{Receives: k, Least: n.cfg.RecvDepth, Buffer: n.cfg.EagerBytes, IDBase: idRecv, Touch: func(h core.Handler) { w.touch(h.(*conn)) }}, srq, n.mem)
+	r, err := core.NewSharedRecv(core.SharedConfig{Receives: k, Least: n.cfg.RecvDepth, Buffer: n.cfg.EagerBytes, IDBase: s.base, Touch: func(h core.Handler) { w.touch(h.(*conn)) }}, srq, n.mem)
 	if err != nil {
 		srq.Close()
 		return stepOfNode(StepSRQ, errors.WithMessagef(err, "of %d receives (Config.SharedReceives)", k))
 	}
-	w.shared = &sharedQueue{SharedRecv: r, srq: srq, byQP: map[qp.Num]*conn{}}
-	w.entries.Add(int64(k))
+	s.SharedRecv, s.srq, s.failed = r, srq, false
 	return nil
+}
+
+// sharedFailed ends the engines that take receives from a queue that the device gave up.
+func (w *worker) sharedFailed(srq qp.SRQ, cause error) {
+	s := w.shared
+	if s == nil || s.srq != srq {
+		return
+	}
+	s.failed = true
+	for _, c := range s.byQP {
+		c.e.Fail(w.now, c.peerError(cause))
+		w.touch(c)
+	}
+}
+
+// renewShared replaces the queue if it failed. It waits a step's time for its engines to
+// be down.
+func (w *worker) renewShared() (err error) {
+	for end := time.Now().Add(w.n.cfg.StepTimeout); w.shared != nil; waitFor(w.n.life.Done(), lentPause) {
+		if !w.call(func() { err = w.replaceShared() }) {
+			return ErrClosed
+		}
+		if !errors.Is(err, errSharedFailed) || time.Now().After(end) || w.n.life.Err() != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *worker) replaceShared() error {
+	s := w.shared
+	if !s.failed {
+		return nil
+	}
+	if len(s.byQP) > 0 || !s.making.TryLock() {
+		return errSharedFailed
+	}
+	defer s.making.Unlock()
+	if s.SharedRecv != nil { // else it could not be made anew before
+		if s.srq.Close() != nil { // a queue pair is about to be closed
+			return errSharedFailed
+		}
+		s.SharedRecv.Close()
+		s.SharedRecv, s.srq = nil, nil
+	}
+	// Completions of the old one may be under way.
+	s.base += idGeneration
+	return w.makeShared()
 }
 
 // unshare gives the queue back. Every engine of the worker is down.
@@ -52,8 +123,11 @@ func (w *worker) unshare() error {
 	if w.shared == nil {
 		return nil
 	}
-	err := w.shared.srq.Close()
-	w.shared.SharedRecv.Close()
+	var err error
+	if w.shared.SharedRecv != nil {
+		err = w.shared.srq.Close()
+		w.shared.SharedRecv.Close()
+	}
 	w.shared = nil
 	return err
 }
@@ -73,7 +147,7 @@ func (w *worker) connOf(c *cq.Completion) *conn {
 // stray takes a completion of a queue pair that is gone.
 func (w *worker) stray(c *cq.Completion) {
 	w.n.strays.Add(1)
-	if w.shared != nil && c.ID&idRecv != 0 {
+	if w.shared != nil && c.ID&^math.MaxUint32 == w.shared.base {
 		w.shared.Discard(c)
 	}
 }
@@ -90,7 +164,9 @@ func (w *worker) prepareEngine(c *conn) (err error) {
 	}
 	for end := time.Now().Add(w.n.cfg.StepTimeout); ; waitFor(w.n.life.Done(), lentPause) {
 		if !w.call(func() {
-			if err = c.e.Prepare(); err == nil {
+			if w.shared.failed {
+				err = errSharedFailed
+			} else if err = c.e.Prepare(); err == nil {
 				w.shared.byQP[c.e.QP().Num()] = c
 			}
 		}) {

@@ -228,7 +228,7 @@ func (w *worker) flush() {
 		c.e.Flush(w.now)
 		w.next = min(w.next, c.e.Deadline())
 	}
-	if w.shared != nil {
+	if w.shared != nil && w.shared.SharedRecv != nil {
 		w.next = min(w.next, w.shared.Deadline())
 	}
 	clear(w.dirty)
@@ -239,7 +239,7 @@ func (w *worker) flush() {
 // Deadlines that moved since are found here: too early a tick does nothing.
 func (w *worker) tick() {
 	w.next = core.Never
-	if w.shared != nil {
+	if w.shared != nil && w.shared.SharedRecv != nil {
 		w.shared.Tick(w.now)
 		w.next = w.shared.Deadline()
 	}

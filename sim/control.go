@@ -90,6 +90,20 @@ func (d *Device) SetPortState(port int, s verbs.PortState) error {
 	return nil
 }
 
+// FailSharedReceives takes the shared receive queues that are open to the error state,
+// each with its event, as a device does that cannot read one any more. Queue pairs that
+// want a receive of theirs fail.
+func (d *Device) FailSharedReceives() {
+	d.mu.Lock()
+	all := slices.Clone(d.shared)
+	d.mu.Unlock()
+	d.node.control(func() {
+		for _, s := range all {
+			d.node.nic.FailSRQ(s.core)
+		}
+	})
+}
+
 // SetGIDs replaces a port's GID table, with the event. Peers reach the new GIDs
 // only.
 func (d *Device) SetGIDs(port int, gids []GID) error {

@@ -85,6 +85,7 @@ type Device struct {
 	pds      int
 	cqs      int
 	srqs     int
+	shared   []*SRQ // those that are open
 }
 
 func newDevice(f *Fabric, name string, number uint32, cfg DeviceConfig) (*Device, error) {

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -42,6 +43,9 @@ func (p *PD) CreateSRQ(cfg verbs.SRQConfig) (qp.SRQ, error) {
 	p.mu.Lock()
 	p.srqs++
 	p.mu.Unlock()
+	d.mu.Lock()
+	d.shared = append(d.shared, s)
+	d.mu.Unlock()
 	return s, nil
 }
 
@@ -113,6 +117,7 @@ func (s *SRQ) Close() error {
 	}
 	d.mu.Lock()
 	d.srqs--
+	d.shared = slices.DeleteFunc(d.shared, func(o *SRQ) bool { return o == s })
 	d.mu.Unlock()
 	s.pd.mu.Lock()
 	s.pd.srqs--

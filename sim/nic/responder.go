@@ -162,8 +162,12 @@ func (n *NIC) takeSend(q *QP, p *Packet, f opFlag) {
 // nextRecv makes sure that the oldest receive is there for the message, or owes
 // the peer an RNR NAK.
 func (n *NIC) nextRecv(q *QP) bool {
-	if q.rq.una != q.rq.posted() || q.srq != nil && n.take(q) {
+	if q.rq.una != q.rq.posted() || q.srq != nil && !q.srq.failed && n.take(q) {
 		return true
+	}
+	if q.srq != nil && q.srq.failed {
+		n.refuse(q, 0, nakRemote, cq.LocalQPOperationError, verbs.EventQPFatal)
+		return false
 	}
 	n.stats.RNRNaksSent++
 	q.nakSent, q.nakDue = true, synRNR|Syndrome(q.attr.RNRTimer&31)

@@ -14,6 +14,9 @@ type SRQ struct {
 	caps  qp.Caps // RecvWR and RecvSGE only
 	users int     // queue pairs
 	limit int     // 0: not armed
+	// In the error state: no message gets a receive, and a queue pair that wants one
+	// fails.
+	failed bool
 }
 
 // CreateSRQ makes a shared receive queue. The capacities were checked against the
@@ -35,6 +38,14 @@ func (s *SRQ) Attr() qp.SRQAttr {
 // PostRecv copies requests into the ring, as qp.SRQ.PostRecv. It belongs to the
 // posting goroutine and runs beside the NIC.
 func (s *SRQ) PostRecv(wrs []qp.RecvWR) (n int, err error) { return s.post(wrs, &s.caps) }
+
+// FailSRQ takes a shared receive queue to the error state, with its event.
+func (n *NIC) FailSRQ(s *SRQ) {
+	if !s.failed {
+		s.failed = true
+		n.event(Event{Type: verbs.EventSRQError, SRQ: s})
+	}
+}
 
 // Arm sets the limit, as qp.SRQ.Arm.
 func (s *SRQ) Arm(limit int) error {
