@@ -148,7 +148,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 	}
 	cfg := core.Config{
 		SendDepth: n.cfg.SendDepth, RecvDepth: n.cfg.RecvDepth, PeerDepth: b.their.RecvDepth, EagerLimit: a.eager, Fragment: a.fragment,
-		Window: n.cfg.WindowBytes, WindowTarget: n.cfg.WindowTarget, Cap: w.cap, MaxMessage: uint64(a.message), Backlog: n.cfg.Backlog, PeerBacklog: b.their.Backlog, MaxSockets: a.sockets,
+		Window: n.cfg.WindowBytes, WindowTarget: n.cfg.WindowTarget, Cap: w.cap, Scratch: w.scratch, MaxMessage: uint64(a.message), Backlog: n.cfg.Backlog, PeerBacklog: b.their.Backlog, MaxSockets: a.sockets,
 		Initiator: dialer, IDBase: uint64(c.index) << idIndexShift, RecvBit: idRecv, SocketQuota: n.cfg.SocketQuotaBytes,
 		Publish:   b.their.has(&b.own, featurePublish),
 		Unordered: b.their.has(&b.own, featureUnordered), Get: get, HoldTimeout: n.cfg.HoldTimeout,

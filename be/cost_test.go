@@ -107,7 +107,7 @@ var costs = []struct {
 func BenchmarkCost(b *testing.B) {
 	for _, c := range costs {
 		b.Run(fmt.Sprintf("%s/size=%d", c.name, c.size), func(b *testing.B) {
-			step := c.start(newInstant(b), c.size)
+			step := c.start(newInstant(b, 1), c.size)
 			b.ReportAllocs()
 			n := 0
 			for b.Loop() {
@@ -123,7 +123,7 @@ func BenchmarkCost(b *testing.B) {
 func TestCostAllocatesNothing(t *testing.T) {
 	for _, c := range costs {
 		t.Run(fmt.Sprintf("%s/size=%d", c.name, c.size), func(t *testing.T) {
-			step := c.start(newInstant(t), c.size)
+			step := c.start(newInstant(t, 1), c.size)
 			for range 100 { // rings grow, pools fill
 				step(costBatch)
 			}

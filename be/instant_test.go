@@ -1,7 +1,9 @@
 package be
 
 import (
+	"cmp"
 	"net"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,16 +14,25 @@ import (
 	"github.com/byteexpress/byteexpress/qp"
 )
 
-// instant is a device whose requests complete at once and move nothing, with a peer
-// that does next to nothing: it grants credits, and lets large messages be written
-// nowhere. A node with one socket stands on it, and nothing runs but the caller's
-// goroutine: what a message costs is then the cost of this package and of be/core.
+// instant is a device whose requests complete at once and move nothing, with peers
+// that do next to nothing: they grant credits, and let large messages be written
+// nowhere. A node with one socket to each peer stands on it, and nothing runs but the
+// caller's goroutine: what a message costs is then the cost of this package and of
+// be/core.
 type instant struct {
-	w    *worker
+	*instantPeer // the first
+	peers        []*instantPeer
+	w            *worker
+	done         instantCQ
+	blocks       [][]byte // registered, by address
+}
+
+// instantPeer is a queue pair of the device, and the peer at its other end.
+type instantPeer struct {
+	dev  *instant
+	num  qp.Num
 	sock *Socket
 
-	done   instantCQ
-	blocks [][]byte                    // registered
 	recvs  [DefaultRecvDepth]qp.RecvWR // posted, in a ring
 	sges   [DefaultRecvDepth][2]qp.SGE // of them
 	posted int
@@ -39,7 +50,7 @@ type instantEnd struct {
 }
 
 // end is the peer's end of the socket with this number.
-func (d *instant) end(number uint32) *instantEnd {
+func (d *instantPeer) end(number uint32) *instantEnd {
 	for uint32(len(d.ends)) <= number/2 {
 		d.ends = append(d.ends, instantEnd{})
 	}
@@ -62,32 +73,42 @@ func (q *instantCQ) Poll(dst []cq.Completion) (int, error) {
 }
 
 func (d *instant) Register(b []byte, _ mr.Access) (mr.Region, error) {
-	d.blocks = append(d.blocks, b)
+	i, _ := d.block(mr.Addr(b))
+	d.blocks = slices.Insert(d.blocks, i, b)
 	return mr.Region{Addr: mr.Addr(b), Length: uint64(len(b)), LKey: 1, RKey: 2}, nil
+}
+
+// block finds the block that begins at an address, or where it would be.
+func (d *instant) block(addr uint64) (int, bool) {
+	return slices.BinarySearchFunc(d.blocks, addr, func(b []byte, addr uint64) int { return cmp.Compare(mr.Addr(b), addr) })
 }
 
 func (d *instant) Deregister(mr.Region) error { return nil }
 
 // at gives registered memory by its address.
 func (d *instant) at(g *qp.SGE) []byte {
-	for _, b := range d.blocks {
-		if off := g.Addr - mr.Addr(b); off < uint64(len(b)) {
-			return b[off : off+uint64(g.Length)]
+	i, found := d.block(g.Addr)
+	if !found {
+		i--
+	}
+	if i >= 0 {
+		if off := g.Addr - mr.Addr(d.blocks[i]); off < uint64(len(d.blocks[i])) {
+			return d.blocks[i][off : off+uint64(g.Length)]
 		}
 	}
 	panic("a request names memory that is not registered")
 }
 
-func (d *instant) Num() qp.Num                        { return 7 }
-func (d *instant) State() qp.State                    { return qp.RTS }
-func (d *instant) Query() (qp.Attr, error)            { return qp.Attr{}, nil }
-func (d *instant) Modify(*qp.Attr, qp.AttrMask) error { return nil }
-func (d *instant) Close() error                       { return nil }
-func (d *instant) Caps() qp.Caps {
+func (d *instantPeer) Num() qp.Num                        { return d.num }
+func (d *instantPeer) State() qp.State                    { return qp.RTS }
+func (d *instantPeer) Query() (qp.Attr, error)            { return qp.Attr{}, nil }
+func (d *instantPeer) Modify(*qp.Attr, qp.AttrMask) error { return nil }
+func (d *instantPeer) Close() error                       { return nil }
+func (d *instantPeer) Caps() qp.Caps {
 	return qp.Caps{SendWR: DefaultSendDepth, RecvWR: DefaultRecvDepth, SendSGE: 2, RecvSGE: 2}
 }
 
-func (d *instant) PostRecv(wrs []qp.RecvWR) (int, error) {
+func (d *instantPeer) PostRecv(wrs []qp.RecvWR) (int, error) {
 	for i := range wrs {
 		k := d.posted % DefaultRecvDepth
 		d.posted++
@@ -97,16 +118,16 @@ func (d *instant) PostRecv(wrs []qp.RecvWR) (int, error) {
 	return len(wrs), nil
 }
 
-func (d *instant) PostSend(wrs []qp.SendWR) (int, error) {
+func (d *instantPeer) PostSend(wrs []qp.SendWR) (int, error) {
 	for i := range wrs {
 		wr := &wrs[i]
 		if wr.Flags&qp.Signaled != 0 {
-			d.done.list = append(d.done.list, cq.Completion{ID: wr.ID, QPNum: d.Num()})
+			d.dev.done.list = append(d.dev.done.list, cq.Completion{ID: wr.ID, QPNum: d.Num()})
 		}
 		switch wr.Opcode {
 		case qp.Send:
 			d.consumed++
-			d.react(d.at(&wr.SGEs[0]))
+			d.react(d.dev.at(&wr.SGEs[0]))
 		case qp.WriteWithImm:
 			d.consumed++
 			d.take(1) // large messages are the first socket's
@@ -119,7 +140,7 @@ func (d *instant) PostSend(wrs []qp.SendWR) (int, error) {
 }
 
 // react is the peer, which gets a control message.
-func (d *instant) react(b []byte) {
+func (d *instantPeer) react(b []byte) {
 	var h wire.Header
 	switch wire.Type(b[0]) {
 	case wire.Data:
@@ -139,7 +160,7 @@ func (d *instant) react(b []byte) {
 }
 
 // take takes a message of the node, and tells of it at every half backlog.
-func (d *instant) take(number uint32) {
+func (d *instantPeer) take(number uint32) {
 	e := d.end(number)
 	if e.took++; e.took%(DefaultBacklog/2) == 0 {
 		d.arrive(wire.Header{Type: wire.SocketCredit, Socket: number, Sequence: e.took}, nil)
@@ -147,39 +168,39 @@ func (d *instant) take(number uint32) {
 }
 
 // arrive is a message of the peer.
-func (d *instant) arrive(h wire.Header, body []byte) {
+func (d *instantPeer) arrive(h wire.Header, body []byte) {
 	d.granted = d.consumed + DefaultRecvDepth
 	h.Granted = d.granted
 	s := &d.sges[d.taken%DefaultRecvDepth]
-	h.Put(d.at(&s[0]))
+	h.Put(d.dev.at(&s[0]))
 	if len(body) > 0 {
-		copy(d.at(&s[1]), body)
+		copy(d.dev.at(&s[1]), body)
 	}
 	d.complete(cq.Completion{Opcode: cq.Recv, ByteLen: uint32(wire.HeaderLen + len(body))})
 }
 
 // complete ends the oldest receive.
-func (d *instant) complete(c cq.Completion) {
+func (d *instantPeer) complete(c cq.Completion) {
 	if d.taken == d.posted {
 		panic("the peer sends more than it was granted")
 	}
 	c.ID, c.QPNum = d.recvs[d.taken%DefaultRecvDepth].ID, d.Num()
 	d.taken++
-	d.done.list = append(d.done.list, c)
+	d.dev.done.list = append(d.dev.done.list, c)
 }
 
 // announce has the peer send a message of n bytes on the first socket. The payload stays
 // where it is.
-func (d *instant) announce(n int) { d.announceOn(1, n) }
+func (d *instantPeer) announce(n int) { d.announceOn(1, n) }
 
 // announceOn is announce on any socket.
-func (d *instant) announceOn(number uint32, n int) {
+func (d *instantPeer) announceOn(number uint32, n int) {
 	e := d.end(number)
 	h := wire.Header{Type: wire.Data, Socket: number, Sequence: e.sequence}
 	e.sequence++
 	if n <= DefaultEagerBytes {
 		d.arrive(h, nil)
-		d.done.list[len(d.done.list)-1].ByteLen += uint32(n)
+		d.dev.done.list[len(d.dev.done.list)-1].ByteLen += uint32(n)
 		return
 	}
 	h.Type, d.last = wire.RTS, uint32((n-1)%DefaultFragmentBytes+1)
@@ -187,9 +208,9 @@ func (d *instant) announceOn(number uint32, n int) {
 	d.arrive(h, body[:wire.PutU64(body[:], uint64(n))])
 }
 
-// newInstant makes a node on such a device, and a socket. Nobody drives its worker:
-// that is what turn is for.
-func newInstant(t testing.TB) *instant {
+// newInstant makes a node on such a device, and a socket to each peer. Nobody drives
+// its worker: that is what turn is for.
+func newInstant(t testing.TB, peers int) *instant {
 	t.Helper()
 	d := new(instant)
 	cfg, err := Config{}.withDefaults()
@@ -204,32 +225,17 @@ func newInstant(t testing.TB) *instant {
 	d.w = newWorker(n, &d.done)
 	n.workers = []*worker{d.w}
 	line, _ := net.Pipe()
-	c := &conn{n: n, w: d.w, line: line, limit: cfg.MaxMessage, half: DefaultBacklog / 2, eager: cfg.EagerBytes}
-	c.index, _ = d.w.reserve()
-	c.e, err = core.NewEngine(core.Config{
-		SendDepth: cfg.SendDepth, RecvDepth: cfg.RecvDepth, PeerDepth: cfg.RecvDepth, EagerLimit: cfg.EagerBytes, Fragment: cfg.FragmentBytes,
-		Window: cfg.WindowBytes, MaxMessage: uint64(cfg.MaxMessage), Backlog: cfg.Backlog, PeerBacklog: cfg.Backlog, MaxSockets: cfg.MaxSockets,
-		Initiator: true, RecvBit: idRecv, Keepalive: cfg.Keepalive, PeerTimeout: cfg.PeerTimeout,
-	}, d, n.mem, n.quota, c)
-	if err == nil {
-		err = c.e.Prepare()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	n.wg.Add(1) // until the engine is down
-	d.granted = DefaultRecvDepth
-	d.w.add(c)
-	c.e.Start(0)
-	d.sock = d.open(t)
 	t.Cleanup(func() {
-		if err := d.sock.Err(); err != nil {
-			t.Error(err)
-		}
-		c.e.Fail(d.w.now, ErrClosed)
-		for c.index >= 0 { // there is nothing to drain: the time for it is 0
-			d.w.next = 0
-			d.turn()
+		for _, p := range d.peers {
+			if err := p.sock.Err(); err != nil {
+				t.Error(err)
+			}
+			c := p.sock.conn
+			c.e.Fail(d.w.now, ErrClosed)
+			for c.index >= 0 { // there is nothing to drain: the time for it is 0
+				d.w.next = 0
+				d.turn()
+			}
 		}
 		n.wg.Wait()
 		d.w.timer.Stop()
@@ -237,20 +243,42 @@ func newInstant(t testing.TB) *instant {
 			t.Error(err)
 		}
 	})
+	for i := range peers {
+		p := &instantPeer{dev: d, num: qp.Num(7 + i), granted: DefaultRecvDepth}
+		c := &conn{n: n, w: d.w, line: line, limit: cfg.MaxMessage, half: DefaultBacklog / 2, eager: cfg.EagerBytes}
+		c.index, _ = d.w.reserve()
+		c.e, err = core.NewEngine(core.Config{
+			SendDepth: cfg.SendDepth, RecvDepth: cfg.RecvDepth, PeerDepth: cfg.RecvDepth, EagerLimit: cfg.EagerBytes, Fragment: cfg.FragmentBytes,
+			Window: cfg.WindowBytes, MaxMessage: uint64(cfg.MaxMessage), Backlog: cfg.Backlog, PeerBacklog: cfg.Backlog, MaxSockets: cfg.MaxSockets,
+			Initiator: true, IDBase: uint64(c.index) << idIndexShift, RecvBit: idRecv, Scratch: d.w.scratch, Keepalive: cfg.Keepalive, PeerTimeout: cfg.PeerTimeout,
+		}, p, n.mem, n.quota, c)
+		if err == nil {
+			err = c.e.Prepare()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.wg.Add(1) // until the engine is down
+		d.w.add(c)
+		c.e.Start(0)
+		p.sock = p.open(t)
+		d.peers = append(d.peers, p)
+	}
+	d.instantPeer = d.peers[0]
 	return d
 }
 
 // open opens a socket.
-func (d *instant) open(t testing.TB) *Socket {
+func (d *instantPeer) open(t testing.TB) *Socket {
 	t.Helper()
-	c := d.w.conns[0]
+	c := d.dev.w.conns[d.num-7]
 	s := newSocket(c, "cost")
 	var err error
 	if s.core, err = c.e.Open(1, "cost", s); err != nil {
 		t.Fatal(err)
 	}
-	d.w.touch(c)
-	d.turn()
+	d.dev.w.touch(c)
+	d.dev.turn()
 	if !isClosed(s.opened) {
 		t.Fatal("the socket did not open")
 	}

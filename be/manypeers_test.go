@@ -19,6 +19,9 @@ func BenchmarkManyPeers(b *testing.B) {
 		for _, shared := range []int{0, 10000} {
 			b.Run(fmt.Sprintf("peers=%d/shared=%d", peers, shared), func(b *testing.B) {
 				h := newHub(b, peers, be.Config{CQEntries: 1 << 17, SharedReceives: shared, Backlog: 1 << 12}, be.Config{CQEntries: 256, Backlog: 1 << 12})
+				for _, n := range h.peers { // each has its first block of memory before a dial
+					n.Free(alloc(b, n, 64, 0))
+				}
 				registered, used := h.node.Stats().Memory.InUseBytes, heap()
 				start := time.Now()
 				socks := make([]*be.Socket, peers)

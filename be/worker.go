@@ -31,6 +31,7 @@ type worker struct {
 	n       *Node
 	cq      cq.CQ
 	entries atomic.Int64 // completions that its engines may need
+	scratch *core.Scratch
 	shared  *sharedQueue // gives the receives of all engines; nil: each has its own
 	ring    *ring
 	done    chan struct{} // closed when the goroutine ended
@@ -62,6 +63,7 @@ type worker struct {
 
 func newWorker(n *Node, q cq.CQ) *worker {
 	w := &worker{n: n, cq: q, ring: newRing(), done: make(chan struct{}), bell: make(chan struct{}, 1), next: core.Never, timerAt: core.Never, deviceUp: true}
+	w.scratch = core.NewScratch(n.cfg.SendDepth, n.cfg.RecvDepth, max(n.sendSGE, 2))
 	w.timer = time.AfterFunc(time.Hour, w.wake)
 	w.timer.Stop()
 	if limit := n.cfg.NodeWindowBytes; limit > 0 {

@@ -47,20 +47,16 @@ type Chain struct {
 	signaled             int           // pending requests that are
 }
 
-// NewChain makes a chain of depth slots, each with up to width segments, at least
-// two. slab has slabBytes(depth) bytes of registered memory.
-func NewChain(depth, width int, slab []byte, lkey mr.LKey, idBase uint64) *Chain {
+// NewChain makes a chain of as many slots as a batch has room for, each with up to width
+// segments, at least two. slab has slabBytes of them of registered memory. Between flushes
+// the batch may be another chain's.
+func NewChain(batch []qp.SendWR, width int, slab []byte, lkey mr.LKey, idBase uint64) *Chain {
+	depth := cap(batch)
 	n := ringSize(depth)
-	c := &Chain{
-		slots: make([]slot, n), mask: uint64(n - 1), depth: depth, batch: make([]qp.SendWR, depth), width: width,
+	return &Chain{
+		slots: make([]slot, n), mask: uint64(n - 1), depth: depth, batch: batch, width: width,
 		slab: slab, slabAddr: mr.Addr(slab), lkey: lkey, idBase: idBase, mostQuiet: depth / 2, every: math.MaxInt,
 	}
-	sges := make([]qp.SGE, depth*width)
-	for i := range c.batch {
-		c.batch[i].SGEs = sges[i*width : (i+1)*width : (i+1)*width]
-	}
-	c.batch = c.batch[:0]
-	return c
 }
 
 // ringSize is the least power of two that is n or more: places in a ring are then

@@ -13,7 +13,7 @@ func TestChainAgainstModel(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		depth := 1 + rng.IntN(40)
-		c := NewChain(depth, 2, make([]byte, slabBytes(depth)), 1, 7<<32)
+		c := NewChain(newBatch(depth, 2), 2, make([]byte, slabBytes(depth)), 1, 7<<32)
 		c.first = rng.Uint64() >> 20 << 20 // near a wrap of the 32-bit IDs sometimes
 		if seed%2 == 0 {
 			c.first = 1<<32 - uint64(rng.IntN(100))
@@ -100,7 +100,7 @@ func TestChainAgainstModel(t *testing.T) {
 }
 
 func TestChainSignalsEveryHalfDepth(t *testing.T) {
-	c := NewChain(32, 2, make([]byte, slabBytes(32)), 1, 0)
+	c := NewChain(newBatch(32, 2), 2, make([]byte, slabBytes(32)), 1, 0)
 	for range 32 {
 		c.write(&outgoing{}, 0)
 	}

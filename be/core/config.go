@@ -28,6 +28,7 @@ type Config struct {
 	IDBase      uint64 // ORed into the ID of each request; the low 32 bits must be 0
 	RecvBit     uint64 // set in the ID of receives
 
+	Scratch      *Scratch      // shared with the driver's other engines; nil: none
 	Shared       *SharedRecv   // gives the receives, RecvDepth of them promised; nil: the queue pair has its own
 	WindowTarget time.Duration // of queueing, to which the window adapts; 0: it is static
 	Arrivals     *Arrivals     // the line of large messages that peers send; nil: none, each is answered at once

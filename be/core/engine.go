@@ -57,8 +57,7 @@ type Engine struct {
 	heldTail  *incoming
 	held      int
 	walk      uint64
-	freeOut   *outgoing
-	freeIn    *incoming
+	scratch   *Scratch
 
 	leaving    bool          // Goodbye was called
 	goAwaySent bool          // and GOAWAY prepared
@@ -104,7 +103,10 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 			return nil, err
 		}
 	}
-	e.chain = NewChain(cfg.SendDepth, q.Caps().SendSGE, e.slabs[0], keys[0].LKey, cfg.IDBase)
+	if e.scratch = cfg.Scratch; !e.scratch.fits(&cfg, q) {
+		e.scratch = NewScratch(cfg.SendDepth, cfg.RecvDepth, q.Caps().SendSGE)
+	}
+	e.chain = NewChain(e.scratch.sends, e.scratch.width, e.slabs[0], keys[0].LKey, cfg.IDBase)
 	if e.shared = cfg.Shared; e.shared != nil {
 		e.entries = &e.shared.entries
 		return e, nil
@@ -129,6 +131,7 @@ func (e *Engine) Prepare() error {
 	}
 	n, err := e.qp.PostRecv(wrs)
 	e.recv.posted += uint64(n)
+	e.recv.batch = e.scratch.recvs // not before: this may be another goroutine
 	return err
 }
 

@@ -133,18 +133,18 @@ func (t *transfers) release(i int) {
 }
 
 func (e *Engine) newIncoming() *incoming {
-	in := e.freeIn
+	in := e.scratch.in
 	if in == nil {
 		return new(incoming)
 	}
-	e.freeIn = in.next
+	e.scratch.in = in.next
 	*in = incoming{}
 	return in
 }
 
 func (e *Engine) recycleIncoming(in *incoming) {
-	*in = incoming{next: e.freeIn}
-	e.freeIn = in
+	*in = incoming{next: e.scratch.in}
+	e.scratch.in = in
 }
 
 // hold puts in at the end of the engine's list of requests that wait for memory.

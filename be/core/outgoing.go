@@ -135,11 +135,11 @@ func (l *outList) byTag(tag uint64) *outgoing {
 
 // newOutgoing takes a message from the engine's pool.
 func (e *Engine) newOutgoing() *outgoing {
-	m := e.freeOut
+	m := e.scratch.out
 	if m == nil {
 		return new(outgoing)
 	}
-	e.freeOut = m.next
+	e.scratch.out = m.next
 	m.next = nil // all else is zero
 	return m
 }
@@ -213,8 +213,8 @@ func (e *Engine) recycleOutgoing(m *outgoing) {
 		e.mem.Free(m.buf)
 	}
 	done, err := m.done, m.err
-	*m = outgoing{next: e.freeOut}
-	e.freeOut = m
+	*m = outgoing{next: e.scratch.out}
+	e.scratch.out = m
 	if done != nil {
 		done(err)
 	}
