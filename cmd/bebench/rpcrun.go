@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,6 +53,10 @@ func (r *rpcRun) head() {
 		r.o.printf(" be:  ByteExpress on %s (%s)\n", d.Name, d.Provider)
 		if r.dev.sim() {
 			r.o.printf("      a simulated NIC in this process: no RDMA hardware is measured\n")
+		}
+		if slices.Contains(r.over, "be") {
+			r.o.doc.Args["be-gomaxprocs"] = r.procs("be")
+			r.o.printf("      with GOMAXPROCS %d\n", r.procs("be"))
 		}
 	}
 	r.o.printf(" CPU time and allocations are this process's: both ends' if they share it.\n")
@@ -193,7 +199,9 @@ func (r *rpcRun) rounds(ctx context.Context, clients map[string]*rpcjob.Client) 
 			for _, outstanding := range r.f.outstanding {
 				for _, name := range r.over {
 					before := r.counted()
+					usual := runtime.GOMAXPROCS(r.procs(name))
 					s, err := clients[name].Measure(ctx, name, r.f.params(size, outstanding))
+					runtime.GOMAXPROCS(usual)
 					if err != nil {
 						return errors.WithMessagef(err, "%d bytes, %d outstanding, over %s", size, outstanding, name)
 					}
@@ -216,6 +224,21 @@ func (r *rpcRun) rounds(ctx context.Context, clients map[string]*rpcjob.Client) 
 		}
 	}
 	return nil
+}
+
+// procs is the GOMAXPROCS of measurements over a transport: by default the usual number,
+// and for ByteExpress one more for each worker here, as package be advises where callers
+// always have work. Then a worker whose thread the kernel took the core from is not one of
+// all that there are.
+func (r *rpcRun) procs(name string) int {
+	n := runtime.GOMAXPROCS(0)
+	switch {
+	case name != "be" || os.Getenv("GOMAXPROCS") != "":
+		return n
+	case r.o.doc.Args["local"] == true:
+		return n + 2
+	}
+	return n + 1
 }
 
 // write writes the results; err is how the run ended.
