@@ -27,7 +27,7 @@ type controlQueue struct {
 
 func (q *controlQueue) push(c control) {
 	if q.n == len(q.items) {
-		items := make([]control, max(2*q.n, 64))
+		items := make([]control, max(2*q.n, 8))
 		for i := range q.n {
 			items[i] = q.items[(q.head+i)%q.n]
 		}

@@ -99,6 +99,10 @@ func (c *Cluster) join(a, b int) error {
 	ends := [2]*Node{c.nodes[a], c.nodes[b]}
 	var es [2]*engine
 	var paths [2]qp.Path
+	reads := uint8(1) // what is not used takes room too
+	if c.cfg.Get {
+		reads = 16
+	}
 	for i, n := range ends {
 		e, err := n.newEngine(ends[1-i].ID(), i == 0)
 		if err != nil {
@@ -106,7 +110,7 @@ func (c *Cluster) join(a, b int) error {
 		}
 		es[i] = e
 		paths[i] = qp.Path{
-			Access: access, SendPSN: qp.PSN(c.psns.N(1 << 24)), Global: true, MTU: c.cfg.MTU, MaxReads: 16, MaxDestReads: 16,
+			Access: access, SendPSN: qp.PSN(c.psns.N(1 << 24)), Global: true, MTU: c.cfg.MTU, MaxReads: reads, MaxDestReads: reads,
 			AckTimeout: c.cfg.AckTimeout, RetryCount: c.cfg.RetryCount, RNRTimer: c.cfg.RNRTimer,
 		}
 	}

@@ -12,7 +12,7 @@ import (
 const (
 	minClass  = 6       // buffers of 64 bytes
 	slabBytes = 1 << 20 // smaller buffers are cut from slabs of up to that size
-	firstSlab = 1 << 16 // of a node, which may need little; each next is as large as all before
+	firstSlab = 1 << 16 // of a node, which may need little; each next is a quarter of all before
 	access    = mr.LocalWrite | mr.RemoteWrite | mr.RemoteRead
 )
 
@@ -63,7 +63,7 @@ func (m *memory) Alloc(n int) ([]byte, error) {
 	}
 	size := 1 << c
 	if size > len(m.slab) {
-		grow := max(size, min(max(m.used, firstSlab), slabBytes))
+		grow := max(size, min(max(m.used/4, firstSlab), slabBytes))
 		if m.used+grow > m.limit {
 			return nil, errors.Wrapf(errMemory, "%d bytes, %d of %d are in use", n, m.used, m.limit)
 		}

@@ -141,14 +141,14 @@ func (n *Node) Stats() (s core.Stats) {
 
 func (n *Node) newEngine(peer int, initiator bool) (*engine, error) {
 	cfg, t := &n.c.cfg, n.threads[len(n.engines)%len(n.threads)]
-	q, err := n.host.NewQP(t.cq, t.cq, qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 4, RecvSGE: 2})
+	q, err := n.host.NewQP(t.cq, t.cq, qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 2, RecvSGE: 2})
 	if err != nil {
 		return nil, err
 	}
 	// The queue has room for all that the engines may have posted.
 	t.engines++
 	if need := t.engines * (cfg.SendDepth + cfg.RecvDepth); need > t.cq.Capacity() {
-		if err := t.cq.Resize(2 * need); err != nil {
+		if err := t.cq.Resize(need + need/4); err != nil {
 			return nil, err
 		}
 	}

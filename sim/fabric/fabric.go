@@ -49,6 +49,7 @@ type Fabric struct {
 func New(cfg Config) *Fabric {
 	cfg.setDefaults()
 	f := &Fabric{cfg: cfg, k: des.New(), attr: sim.DefaultAttr()}
+	f.attr.Flags &^= verbs.FlagMemWindow | verbs.FlagMemWindow2A | verbs.FlagMemWindow2B // nobody uses them here, and each queue pair has room for them
 	f.maxFrame = maxFrame(cfg.NIC.MTU)
 	f.kickKind = f.k.Handle(func(a, _ int32) { f.ports[a].kick() })
 	f.sentKind = f.k.Handle(func(a, _ int32) { f.ports[a].sent() })

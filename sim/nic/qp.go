@@ -60,7 +60,7 @@ func (n *NIC) CreateQP(pd *PD, sendCQ, recvCQ *CQ, srq *SRQ, caps qp.Caps, sigAl
 	}
 	q := &QP{nic: n, pd: pd, caps: caps, sigAll: sigAll, sendCQ: sendCQ, recvCQ: recvCQ, srq: srq, timerAt: -1}
 	q.caps.Windows = n.cfg.Attr.Flags.Windows()
-	q.sq.init(&caps)
+	q.sq.init(&q.caps)
 	if srq != nil {
 		srq.users++
 		q.caps.RecvWR, q.caps.RecvSGE = 0, 0

@@ -76,7 +76,9 @@ func (s *sendQueue) init(c *qp.Caps) {
 	s.sges = make([]qp.SGE, n*s.nsge)
 	s.segs = make([]segment, n*s.nsge)
 	s.inline = make([]byte, n*s.nin)
-	s.binds = make([]qp.Bind, n)
+	if c.Windows {
+		s.binds = make([]qp.Bind, n)
+	}
 }
 
 func (s *sendQueue) at(i index) *sendWQE { return &s.wqes[i&s.mask] }
