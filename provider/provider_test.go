@@ -166,6 +166,15 @@ func TestDefault(t *testing.T) {
 	}
 }
 
+// What looks like the name of a model is one, or refused.
+func TestNoSuchModel(t *testing.T) {
+	for _, name := range []string{"sim:mlx4", "sim:mlx5x", "sim:mlx5_0"} {
+		if _, err := Open(name); !errors.Is(err, verbs.ErrNotFound) || !strings.Contains(err.Error(), "sim:mlx5:NAME") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // The modelled NICs are driven by the provider of the real ones, and have names.
 func TestModel(t *testing.T) {
 	if !mmio.HasBarriers {

@@ -99,6 +99,9 @@ func Judge(d verbs.Device) Candidate {
 	c := consider(&uverbs.System{}, &kernelDevice{info: Info{DeviceInfo: d.Info()}, device: d})
 	if c.Err == nil {
 		c.Why = "simulated: chosen where no device of the kernel can be used"
+		if d.Info().Name != simulatedDefault {
+			c.Why = "simulated: used only where it is named"
+		}
 	}
 	return c
 }

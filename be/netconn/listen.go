@@ -54,8 +54,14 @@ func (d Dialer) Dial(ctx context.Context, addr string) (*Conn, error) {
 	return New(s), nil
 }
 
-// DialContext is Dial in the form of net.Dialer's; network means nothing.
+// DialContext is Dial in the form of net.Dialer's. A network that is not a stream,
+// "be" or "tcp" with or without a version of IP, is a net.UnknownNetworkError.
 func (d Dialer) DialContext(ctx context.Context, network, addr string) (net.Conn, error) {
+	switch network {
+	case "be", "tcp", "tcp4", "tcp6":
+	default:
+		return nil, &net.OpError{Op: "dial", Net: network, Addr: Addr(addr), Err: net.UnknownNetworkError(network)}
+	}
 	c, err := d.Dial(ctx, addr)
 	if err != nil {
 		return nil, err // not a nil *Conn

@@ -335,3 +335,14 @@ func BenchmarkStream(b *testing.B) {
 		})
 	}
 }
+
+// TestDialNetwork: only networks of streams are dialed.
+func TestDialNetwork(t *testing.T) {
+	var d netconn.Dialer // it has no node: nothing is dialed
+	for _, network := range []string{"udp", "unix", ""} {
+		var unknown net.UnknownNetworkError
+		if c, err := d.DialContext(t.Context(), network, "127.0.0.1:1"); c != nil || !errors.As(err, &unknown) {
+			t.Errorf("%q: %v, %v", network, c, err)
+		}
+	}
+}

@@ -168,6 +168,8 @@ func TestUsage(t *testing.T) {
 		{"msg lat --fragment 1M --node-window 512K", "--node-window 524288: must be at least --fragment, 1048576"},
 		{"msg compare --srq 15", "--srq 15: must be at least twice --recv-depth, 8"},
 		{"msg bw --srq 128 --recv-depth 65", "--srq 128: must be at least twice --recv-depth, 65"},
+		{"msg bw --srq x", `invalid argument "x" for "--srq" flag: want a whole number (`},
+		{"msg bw --pin a", `invalid argument "a" for "--pin" flag: want a whole number (`},
 		{"doctor --serve a", "contradict"},
 		{"doctor -p 0", "--port 0"},
 		{"devices a b", `devices: at most one device, got ["a" "b"]`},

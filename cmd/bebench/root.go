@@ -84,6 +84,7 @@ func atMostOneHost(c *cobra.Command, args []string) error {
 }
 
 var (
+	badNumber    = regexp.MustCompile(`strconv\.(\w+): parsing ".*": (.*)$`)
 	unknownLong  = regexp.MustCompile(`^unknown flag: --(\S+)`)
 	unknownShort = regexp.MustCompile(`^unknown shorthand flag: '(.)'`)
 )
@@ -119,7 +120,22 @@ func flagError(c *cobra.Command, err error) error {
 			}
 		}
 	}
-	return exit.Usagef("%s%w%s (%s --help lists the flags)", of(c), err, hint, c.CommandPath())
+	return exit.Usagef("%s%s%s (%s --help lists the flags)", of(c), plain(err), hint, c.CommandPath())
+}
+
+// plain is an error about a flag's value without the names of Go's functions.
+func plain(err error) string {
+	return badNumber.ReplaceAllStringFunc(err.Error(), func(s string) string {
+		switch m := badNumber.FindStringSubmatch(s); {
+		case m[2] != "invalid syntax":
+			return m[2]
+		case m[1] == "ParseBool":
+			return "want true or false"
+		case m[1] == "ParseFloat":
+			return "want a number"
+		}
+		return "want a whole number"
+	})
 }
 
 // isOfBW reports a flag, by its name or letter, that the bw test beside a lat test
