@@ -41,6 +41,7 @@ type virtualWorld struct {
 	rdma     *channel.Device
 	nodes    []*virtualNode
 	channels []*channel.Channel
+	maps     [virtualShards]virtualMap
 	recovery core.Config
 	ends     sync.WaitGroup
 	*virtualLoad
@@ -88,13 +89,8 @@ func (w *virtualWorld) connect(seed uint64, cfg channel.Config) {
 		w.t.Fatal(err)
 	}
 	for shard := range virtualShards {
-		var list []channel.Endpoint
-		for _, n := range w.nodes {
-			if n.shard == shard {
-				list = append(list, channel.Endpoint{Name: n.name, TCP: n.tcp, RDMA: n.be})
-			}
-		}
-		cfg.Resolver, cfg.Seed = channel.Static(list...), seed<<8|uint64(shard)|1<<63
+		cfg.Resolver, cfg.Seed = &w.maps[shard], seed<<8|uint64(shard)|1<<63
+		w.resolve(shard)
 		ch, err := channel.New(cfg)
 		if err != nil {
 			w.t.Fatal(err)
@@ -107,6 +103,41 @@ func (w *virtualWorld) connect(seed uint64, cfg channel.Config) {
 	}
 	w.virtualLoad = startVirtualLoad(w.t, c, w.rng.Uint64())
 	w.ways = watchWays(w.channels)
+}
+
+// resolve tells the client's channel where the replicas of a shard are.
+func (w *virtualWorld) resolve(shard int) {
+	var list []channel.Endpoint
+	for _, n := range w.nodes {
+		if n.shard == shard {
+			list = append(list, channel.Endpoint{Name: n.name, TCP: n.tcp, RDMA: n.be})
+		}
+	}
+	w.maps[shard].set(list)
+}
+
+// virtualMap is a channel.Resolver whose answer may change.
+type virtualMap struct {
+	mu   sync.Mutex
+	list []channel.Endpoint
+	tell func([]channel.Endpoint, error)
+}
+
+func (m *virtualMap) set(list []channel.Endpoint) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.list = list
+	if m.tell != nil {
+		m.tell(list, nil)
+	}
+}
+
+func (m *virtualMap) Watch(ctx context.Context, update func([]channel.Endpoint, error)) {
+	m.mu.Lock()
+	m.tell = update
+	update(m.list, nil)
+	m.mu.Unlock()
+	<-ctx.Done()
 }
 
 // stats gives the state of the way to a replica.
