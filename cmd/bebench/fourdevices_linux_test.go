@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
-	labport "github.com/byteexpress/byteexpress/internal/testdev/port"
 	"github.com/byteexpress/byteexpress/internal/testdev"
+	labport "github.com/byteexpress/byteexpress/internal/testdev/port"
 )
 
 // C06 on a kernel: of four devices two have a node that a user may open, and these
