@@ -39,7 +39,7 @@ func (s *Shard) apply(req request) error {
 	for i := range req.count {
 		key := req.key(i)
 		hash := Hash(key)
-		if shardOfHash(hash, s.cfg.Shards) != s.cfg.Shard {
+		if s.cfg.owner(key, hash) != s.cfg.Shard {
 			return s.misplaced(key)
 		}
 		n, err := s.findOrCreate(key, hash)

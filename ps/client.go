@@ -14,6 +14,7 @@ import (
 // methods may be called from any goroutine.
 type Client struct {
 	dim     int
+	shardOf *Map // nil: as ShardOf has it
 	id      ClientID
 	shards  []way
 	fetches sync.Pool // *FetchCall of Fetch
@@ -43,11 +44,50 @@ func NewChannelClient(dim int, shards []*channel.Channel) (*Client, error) {
 	return newClient(dim, ways)
 }
 
+// NewMapClient makes a client of a table that is sharded by a map: cfg sets up the
+// channel to each shard, but for its replicas, which are the map's. A shard that has
+// another map refuses its part of a request with a *WrongMapError.
+func NewMapClient(dim int, m *Map, cfg channel.Config) (*Client, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	ways := make([]way, len(m.Replicas))
+	fail := func(err error) (*Client, error) {
+		for i := range ways {
+			if ways[i].ch != nil {
+				ways[i].ch.Close()
+			}
+		}
+		return nil, err
+	}
+	for i, list := range m.Replicas {
+		cfg.Resolver = channel.Static(list...)
+		var err error
+		if ways[i].ch, err = channel.New(cfg); err != nil {
+			return fail(errors.WithMessagef(err, "ps: shard %d", i))
+		}
+	}
+	c, err := newClient(dim, ways)
+	if err != nil {
+		return fail(err)
+	}
+	c.shardOf = m
+	return c, nil
+}
+
+// owner gives the shard of a key.
+func (c *Client) owner(key uint64) int {
+	if c.shardOf != nil {
+		return c.shardOf.Owner(key)
+	}
+	return ShardOf(key, len(c.shards))
+}
+
 func newClient(dim int, shards []way) (*Client, error) {
 	if dim < 1 || dim > maxDim {
 		return nil, errors.Errorf("ps: rows of %d values, must be 1 to %d", dim, maxDim)
 	}
-	if len(shards) == 0 || int64(len(shards)) > math.MaxUint32 {
+	if len(shards) == 0 || int64(len(shards)) > math.MaxInt32 {
 		return nil, errors.Errorf("ps: %d shards, at least 1 is needed", len(shards))
 	}
 	c := &Client{dim: dim, id: NewClientID(), shards: shards}

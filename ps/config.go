@@ -11,7 +11,7 @@ import (
 type Config struct {
 	Dim          int     // values a row, 1 to 65536
 	Shard        int     // which shard this is, from 0
-	Shards       int     // shards in all; 0: 1
+	Shards       int     // shards in all; 0: 1, or those of Map
 	LearningRate float32 // of Push; 0: gradients have no effect
 	Optimizer    Optimizer
 	Epsilon      float32 // of Adagrad; 0: 1e-8
@@ -20,6 +20,10 @@ type Config struct {
 	MaxRows      int     // rows that may take memory; 0: 2^32 - 2
 	MaxKeys      int     // keys a request; 0: 2^20
 	MaxClients   int     // clients whose pushes are remembered, about 200 bytes each, at most 1200; 0: 65536
+
+	// Map says which keys are this shard's, and clients of the same version are served
+	// alone. nil: those of NewMap by hash, and clients have no map.
+	Map *Map
 
 	// Memory is where the rows lie. Long rows are then sent from the table itself if
 	// the transport can send from that memory, as ByteExpress can from its node's. nil:
@@ -59,7 +63,33 @@ const (
 	defaultMaxClients = 1 << 16
 )
 
+// owner gives the shard of a key.
+func (cfg *Config) owner(key, hash uint64) int {
+	if cfg.Map != nil {
+		return cfg.Map.owner(key, hash)
+	}
+	return shardOfHash(hash, cfg.Shards)
+}
+
+func (cfg *Config) mapVersion() uint32 {
+	if cfg.Map == nil {
+		return 0
+	}
+	return cfg.Map.Version
+}
+
 func (cfg Config) withDefaults() (Config, error) {
+	if m := cfg.Map; m != nil {
+		if err := m.Validate(); err != nil {
+			return cfg, err
+		}
+		if cfg.Shards == 0 {
+			cfg.Shards = len(m.Replicas)
+		}
+		if cfg.Shards != len(m.Replicas) {
+			return cfg, errors.Errorf("ps: %d shards, the map has %d", cfg.Shards, len(m.Replicas))
+		}
+	}
 	if cfg.Shards == 0 {
 		cfg.Shards = 1
 	}
@@ -79,7 +109,7 @@ func (cfg Config) withDefaults() (Config, error) {
 	switch {
 	case cfg.Dim < 1 || cfg.Dim > maxDim:
 		return cfg, errors.Errorf("ps: rows of %d values, must be 1 to %d", cfg.Dim, maxDim)
-	case cfg.Shards < 1 || int64(cfg.Shards) > math.MaxUint32 || cfg.Shard < 0 || cfg.Shard >= cfg.Shards:
+	case cfg.Shards < 1 || int64(cfg.Shards) > math.MaxInt32 || cfg.Shard < 0 || cfg.Shard >= cfg.Shards:
 		return cfg, errors.Errorf("ps: shard %d of %d: shards count from 0", cfg.Shard, cfg.Shards)
 	case cfg.MaxRows < 0 || int64(cfg.MaxRows) > maxRows:
 		return cfg, errors.Errorf("ps: at most %d rows, must be 0 to %d", cfg.MaxRows, int64(maxRows))

@@ -24,6 +24,13 @@
 // another number of shards, or a key that belongs elsewhere, is refused with
 // FailedPrecondition; one of another dimension with InvalidArgument.
 //
+// A [Map] in place of that may have ranges of any length, of hashes or of the keys
+// themselves, and says where the replicas of each shard are ([Config].Map,
+// [NewMapClient]). It has a version, which every request names: a shard serves clients of
+// its own version, and refuses others with [WrongMapError] before it does anything; [FetchMap]
+// gives a shard's map. Rows do not move between shards that serve: under a new map they are
+// loaded anew ([Shard.Load]).
+//
 // A key may occur twice: a Fetch gives its row twice, a Push applies its gradients one
 // after the other in the order of the request. A Push with a NaN or an infinity among
 // its gradients is refused with InvalidArgument, and nothing of that shard's part is

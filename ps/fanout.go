@@ -71,7 +71,7 @@ func (f *fanout) split(c *Client, keys []uint64) {
 	}
 	f.places = f.places[:len(keys)]
 	for i, key := range keys {
-		shard := ShardOf(key, len(f.parts))
+		shard := c.owner(key)
 		p := &f.parts[shard]
 		f.places[i] = place{uint32(shard), uint32(p.count)}
 		p.count++
@@ -107,6 +107,9 @@ func (f *fanout) alloc(header, extra int) error {
 			return f.shardError(i, err)
 		}
 		putRequestHeader(p.request, p.count, f.client.dim, i, len(f.parts))
+		if f.client.shardOf != nil {
+			putMapVersion(p.request, f.client.shardOf.Version)
+		}
 	}
 	return nil
 }
@@ -175,7 +178,7 @@ func (f *fanout) cancel(err error) {
 func (f *fanout) err() error {
 	for i := range f.parts {
 		if p := &f.parts[i]; p.count > 0 && p.err != nil {
-			return f.shardError(i, p.err)
+			return f.shardError(i, asWrongMap(p.err))
 		}
 	}
 	return nil

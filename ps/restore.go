@@ -181,7 +181,7 @@ func (d *decoder) rows(b []byte) error {
 	for ; len(b) > 0; b = b[size:] {
 		key := binary.LittleEndian.Uint64(b)
 		hash := Hash(key)
-		if shardOfHash(hash, d.shard.cfg.Shards) != d.shard.cfg.Shard {
+		if d.shard.cfg.owner(key, hash) != d.shard.cfg.Shard {
 			return d.shard.misplaced(key)
 		}
 		if d.table.find(key, hash) != 0 {
@@ -265,7 +265,7 @@ func (s *Shard) Load(rows iter.Seq2[uint64, []float32]) (loaded int, err error) 
 
 func (s *Shard) load(key uint64, values []float32) (mine bool, err error) {
 	hash := Hash(key)
-	if shardOfHash(hash, s.cfg.Shards) != s.cfg.Shard {
+	if s.cfg.owner(key, hash) != s.cfg.Shard {
 		return false, nil
 	}
 	if len(values) != s.cfg.Dim {

@@ -48,16 +48,17 @@ func (s *Shard) Close() error {
 // MaxKeys bound.
 // Those of a replica run on workers, since they may wait for others.
 func (s *Shard) Register(srv *archon.Server) error {
-	if r := s.replica; r != nil {
-		if err := srv.Handle(MethodFetch, s.handleFetch); err != nil {
-			return err
-		}
-		return srv.Handle(MethodPush, r.handlePush)
-	}
-	if err := srv.HandleInline(MethodFetch, s.handleFetch); err != nil {
+	if err := s.registerMap(srv); err != nil {
 		return err
 	}
-	return srv.HandleInline(MethodPush, s.handlePush)
+	handle, push := srv.HandleInline, archon.Handler(s.handlePush)
+	if r := s.replica; r != nil {
+		handle, push = srv.Handle, r.handlePush
+	}
+	if err := handle(MethodFetch, s.withVersion(s.handleFetch)); err != nil {
+		return err
+	}
+	return handle(MethodPush, s.withVersion(push))
 }
 
 // Rows is the number of rows that take memory.
@@ -92,7 +93,7 @@ func (s *Shard) Create(keys []uint64) error {
 	}
 	for _, key := range keys {
 		hash := Hash(key)
-		if shardOfHash(hash, s.cfg.Shards) != s.cfg.Shard {
+		if s.cfg.owner(key, hash) != s.cfg.Shard {
 			continue
 		}
 		if _, err := s.findOrCreate(key, hash); err != nil {
@@ -117,7 +118,7 @@ var errClosed = archon.Errorf(archon.FailedPrecondition, "the shard is closed")
 
 func (s *Shard) misplaced(key uint64) error {
 	return archon.Errorf(archon.FailedPrecondition, "key %#x belongs to shard %d of %d, this is shard %d",
-		key, ShardOf(key, s.cfg.Shards), s.cfg.Shards, s.cfg.Shard)
+		key, s.cfg.owner(key, Hash(key)), s.cfg.Shards, s.cfg.Shard)
 }
 
 // blockKeys is how many keys are looked up before their rows are touched, so that
@@ -193,7 +194,7 @@ func (s *Shard) add(l *loan, req request) (all bool, err error) {
 		for i := range n {
 			key := req.key(first + i)
 			hash := Hash(key)
-			if shardOfHash(hash, s.cfg.Shards) != s.cfg.Shard {
+			if s.cfg.owner(key, hash) != s.cfg.Shard {
 				return false, s.misplaced(key)
 			}
 			if rows[i] = s.table.find(key, hash); rows[i] == 0 {
@@ -221,7 +222,7 @@ func (s *Shard) gather(req request, out []byte) error {
 		for i := range n {
 			key := req.key(first + i)
 			hash := Hash(key)
-			if shardOfHash(hash, s.cfg.Shards) != s.cfg.Shard {
+			if s.cfg.owner(key, hash) != s.cfg.Shard {
 				return s.misplaced(key)
 			}
 			rows[i] = t.find(key, hash)

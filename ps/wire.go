@@ -11,8 +11,8 @@ import (
 //
 //	 0  u32  count of keys
 //	 4  u32  dimension of the rows
-//	 8  u32  shard that the request is for
-//	12  u32  shards in all
+//	 8  u32  shard that the request is for, and bit 31 if the client has a map
+//	12  u32  shards in all, or the version of the map
 //
 // Then, of a push alone, its id:
 //
@@ -30,6 +30,7 @@ var (
 const (
 	fetchHeader = 16
 	pushHeader  = fetchHeader + 24
+	byMap       = 1 << 31 // of the shard
 )
 
 // request is a checked view of a request.
@@ -45,6 +46,12 @@ func putRequestHeader(b []byte, count, dim, shard, shards int) {
 	binary.LittleEndian.PutUint32(b[4:], uint32(dim))
 	binary.LittleEndian.PutUint32(b[8:], uint32(shard))
 	binary.LittleEndian.PutUint32(b[12:], uint32(shards))
+}
+
+// putMapVersion makes a header that of a client with a map.
+func putMapVersion(b []byte, version uint32) {
+	binary.LittleEndian.PutUint32(b[8:], binary.LittleEndian.Uint32(b[8:])|byMap)
+	binary.LittleEndian.PutUint32(b[12:], version)
 }
 
 func putRequestID(b []byte, id requestID) {
@@ -68,7 +75,13 @@ func parseRequest(b []byte, cfg *Config, push bool) (request, error) {
 	count := uint64(binary.LittleEndian.Uint32(b))
 	dim := binary.LittleEndian.Uint32(b[4:])
 	shard, shards := binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
+	version := uint32(0)
+	if shard&byMap != 0 {
+		shard, version, shards = shard&^byMap, shards, uint32(cfg.Shards)
+	}
 	switch {
+	case version != cfg.mapVersion():
+		return request{}, archon.Errorf(archon.Aborted, "request by map version %d, this shard has %d", version, cfg.mapVersion())
 	case uint64(shard) != uint64(cfg.Shard) || uint64(shards) != uint64(cfg.Shards):
 		return request{}, archon.Errorf(archon.FailedPrecondition, "request for shard %d of %d, this is shard %d of %d",
 			shard, shards, cfg.Shard, cfg.Shards)

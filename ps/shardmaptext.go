@@ -1,0 +1,126 @@
+package ps
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/byteexpress/byteexpress/archon/channel"
+	"github.com/pkg/errors"
+)
+
+// The text of a map, in files and in the answer of ps.Map, a word and its values a line:
+// first version and sharding, then the bounds with their shards, then each shard with
+// its replicas below it, as channel.ParseEndpoints reads them. '#' begins a comment.
+//
+//	version 3
+//	by range
+//	from 0x0 0
+//	from 0x8000000000000000 1
+//	shard 0
+//	name=a tcp=10.0.0.1:701
+//	name=b tcp=10.0.0.2:701
+//	shard 1
+//	name=c rdma=10.0.0.3:700 tcp=10.0.0.3:701
+
+var shardings = []string{ByHash: "hash", ByRange: "range"}
+
+// String is the word of it in a map's text.
+func (s Sharding) String() string {
+	if int(s) < len(shardings) {
+		return shardings[s]
+	}
+	return fmt.Sprintf("Sharding(%d)", uint8(s))
+}
+
+// MarshalText gives the text of a valid map; it is read back as the same map.
+func (m *Map) MarshalText() ([]byte, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "version %d\nby %v\n", m.Version, m.By)
+	for _, at := range m.Bounds {
+		fmt.Fprintf(&b, "from %#x %d\n", at.First, at.Shard)
+	}
+	for i, list := range m.Replicas {
+		fmt.Fprintf(&b, "shard %d\n", i)
+		for _, e := range list {
+			line := e.String()
+			if same, err := channel.ParseEndpoints([]byte(line)); err != nil || len(same) != 1 || same[0] != e {
+				return nil, errors.Errorf("ps: replica %q of shard %d has no text: its words have no blanks and no '#', and it has an address", line, i)
+			}
+			b.WriteString(line + "\n")
+		}
+	}
+	return b.Bytes(), nil
+}
+
+// UnmarshalText reads a map, which is valid after that.
+func (m *Map) UnmarshalText(text []byte) error {
+	var got Map
+	n := 0
+	for line := range strings.Lines(string(text)) {
+		n++
+		line, _, _ = strings.Cut(line, "#")
+		if err := got.set(strings.Fields(line)); err != nil {
+			return errors.WithMessagef(err, "ps: map: line %d", n)
+		}
+	}
+	if err := got.Validate(); err != nil {
+		return err
+	}
+	*m = got
+	return nil
+}
+
+// set takes the words of a line.
+func (m *Map) set(words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
+	value := ""
+	if len(words) == 2 {
+		value = words[1]
+	}
+	var err error
+	switch words[0] {
+	case "version":
+		var version uint64
+		version, err = strconv.ParseUint(value, 10, 32)
+		m.Version = uint32(version)
+	case "by":
+		switch value {
+		case shardings[ByHash]:
+			m.By = ByHash
+		case shardings[ByRange]:
+			m.By = ByRange
+		default:
+			err = errors.Errorf("sharding %q, there are hash and range", value)
+		}
+	case "from":
+		if len(words) != 3 || len(m.Bounds) == maxBounds {
+			return errors.New("a range is from, its first position and its shard, and there are not too many")
+		}
+		var at Bound
+		if at.First, err = strconv.ParseUint(words[1], 0, 64); err == nil {
+			at.Shard, err = strconv.Atoi(words[2])
+		}
+		m.Bounds = append(m.Bounds, at)
+	case "shard":
+		if value != strconv.Itoa(len(m.Replicas)) || len(m.Replicas) == maxMapShards {
+			return errors.Errorf("shard %q, next is %d of at most %d", value, len(m.Replicas), maxMapShards)
+		}
+		m.Replicas = append(m.Replicas, nil)
+	default:
+		last := len(m.Replicas) - 1
+		if last < 0 {
+			return errors.Errorf("%q before the first shard", words[0])
+		}
+		var list []channel.Endpoint
+		list, err = channel.ParseEndpoints([]byte(strings.Join(words, " ")))
+		m.Replicas[last] = append(m.Replicas[last], list...)
+	}
+	return err
+}

@@ -1,0 +1,96 @@
+package ps
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/byteexpress/byteexpress/archon"
+	"github.com/pkg/errors"
+)
+
+// MethodMap answers with the text of the server's Map. Its request is empty.
+var MethodMap = archon.NewMethod("ps.Map")
+
+// versionKey is the metadata of a refusal: the version of the server's map, in decimal.
+const versionKey = "ps-map-version"
+
+// WrongMapError is a part of a request that a shard refused because its client has
+// another map: nothing of that part was applied, though other shards may have applied
+// theirs. FetchMap gets the shard's map, for a client that has the newer one of the two.
+// Its code is Aborted: the same request is refused again.
+type WrongMapError struct {
+	Version uint32 // of the shard's map
+	Err     error
+}
+
+// Error says what the shard said.
+func (e *WrongMapError) Error() string {
+	return fmt.Sprintf("the shard has map version %d: %v", e.Version, e.Err)
+}
+
+// Unwrap gives the *archon.Error.
+func (e *WrongMapError) Unwrap() error { return e.Err }
+
+// asWrongMap gives a refusal its type.
+func asWrongMap(err error) error {
+	var e *archon.Error
+	if !errors.As(err, &e) || e.Code != archon.Aborted {
+		return err
+	}
+	value, _ := e.Metadata.Get(versionKey)
+	version, bad := strconv.ParseUint(string(value), 10, 32)
+	if bad != nil {
+		return err
+	}
+	return &WrongMapError{Version: uint32(version), Err: err}
+}
+
+// withVersion has a handler's refusals of other maps say which map is here.
+func (s *Shard) withVersion(h archon.Handler) archon.Handler {
+	m := s.cfg.Map
+	if m == nil {
+		return h
+	}
+	version := strconv.FormatUint(uint64(m.Version), 10)
+	return func(call *archon.ServerCall) error {
+		err := h(call)
+		if e, ok := err.(*archon.Error); ok && e.Code == archon.Aborted { //nolint:errorlint // parseRequest does not wrap it
+			if err := call.AddReplyMetadata(versionKey, version); err != nil {
+				return err
+			}
+		}
+		return err
+	}
+}
+
+// registerMap makes the shard answer MethodMap.
+func (s *Shard) registerMap(srv *archon.Server) error {
+	if s.cfg.Map == nil {
+		return nil
+	}
+	text, err := s.cfg.Map.MarshalText()
+	if err != nil {
+		return err
+	}
+	return srv.HandleInline(MethodMap, func(call *archon.ServerCall) error {
+		out, err := call.Alloc(len(text))
+		copy(out, text)
+		return err
+	})
+}
+
+// FetchMap asks a server for its map: any shard's, at an *archon.Client or a
+// *channel.Channel.
+func FetchMap(ctx context.Context, from archon.Invoker) (*Map, error) {
+	r, err := from.Do(ctx, &archon.Invocation{Method: MethodMap})
+	if err != nil {
+		return nil, errors.WithMessage(err, "ps: fetch the map")
+	}
+	defer r.Release()
+	m := new(Map)
+	if err := m.UnmarshalText(r.Payload()); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
