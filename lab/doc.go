@@ -18,9 +18,10 @@
 // RDMA_DEVICE=rxe0 and Debian's ibverbs-utils, rdmacm-utils, perftest and strace in PATH
 // as peers. It passes only if at least one test that uses the device passed, none failed,
 // none was skipped for want of a device, and the device's port is as before: its state,
-// and its GIDs at their indices. Whatever does not report back from the guest has failed.
-// A kernel that panics, locks up or falls silent ends its machine, and its last lines are
-// shown.
+// and its GIDs at their indices. On another architecture a few suites without a device run
+// too, and what simulations compute there must be the same to the byte as on this host.
+// Whatever does not report back from the guest has failed. A kernel that panics, locks up
+// or falls silent ends its machine, and its last lines are shown.
 //
 // When a process of a scenario fails, the others get 3 s to end: a server of perftest
 // would wait for ever for a client that never came. Whatever is ended then, or at -limit,

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -33,9 +34,16 @@ var suites = []string{
 }
 
 // plainSuites need no device, but a processor: what they test has parts in its
-// assembly or depends on its memory model. They run on machines of another
-// architecture than this host's.
-var plainSuites = []string{"./mmio", "./sim/nic"}
+// assembly, depends on its memory model, or has to come out the same on all. They run on
+// machines of another architecture than this host's.
+var plainSuites = []string{"./mmio", "./sim/nic", "./sim/scenario"}
+
+// digestTests are regexps of tests that log a SHA-256 of all that they computed. They
+// alone run of their suites, and must log the same in the guest as on this host.
+var digestTests = map[string]string{"sim/scenario": "^TestSameBytes$"}
+
+// digest finds what they log.
+var digest = regexp.MustCompile(`SHA-256 of .*: [0-9a-f]{64}`)
 
 // deviceTests are regexps of the tests that use the device, in suites with many that do
 // not. Those have nothing new to say on a machine of this host's architecture, where
@@ -72,6 +80,7 @@ type binary struct {
 	below    []tree // the test data of our packages that it imports: its tests may read them by ../
 	plain    bool   // one of plainSuites
 	run      string // regexp of the tests to run when the options name none, "" for all
+	digest   string // what its output must have, "" for nothing
 }
 
 // tree is a directory on this host, and the path in the repository of its package.
@@ -102,6 +111,15 @@ func buildSuite(ctx context.Context, dir, goarch, pkg string) (binary, error) {
 	b := binary{name: strings.TrimPrefix(importPath, module+"/"), plain: slices.Contains(plainSuites, pkg)}
 	if goarch == runtime.GOARCH {
 		b.run = deviceTests[b.name]
+	}
+	if run := digestTests[b.name]; run != "" {
+		out, err := golang(ctx, runtime.GOARCH, "test", "-count=1", "-v", "-run="+run, pkg)
+		if err != nil {
+			return binary{}, err
+		}
+		if b.run, b.digest = run, digest.FindString(out); b.digest == "" {
+			return binary{}, errors.Errorf("test %s logs no digest: %s", run, out)
+		}
 	}
 	deps, err := golang(ctx, goarch, "list", "-deps", "-test", "-f", "{{.ImportPath}}\t{{.Dir}}", pkg)
 	if err != nil {
@@ -167,8 +185,9 @@ func suiteItem(b binary, file, dir string, o options) plan.Item {
 	if run := cmp.Or(o.run, b.run); run != "" {
 		argv = append(argv, "-test.run="+run)
 	}
-	return plan.Item{
-		Name: b.name, Tests: true, NoDevice: b.plain, Limit: o.limit,
-		Procs: []plan.Proc{{Role: "test", Argv: argv, Dir: dir}},
+	test := plan.Proc{Role: "test", Argv: argv, Dir: dir}
+	if b.digest != "" && o.run == "" {
+		test.Wants = []string{b.digest}
 	}
+	return plan.Item{Name: b.name, Tests: true, NoDevice: b.plain, Limit: o.limit, Procs: []plan.Proc{test}}
 }

@@ -6,6 +6,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -31,6 +32,21 @@ func TestDeviceTestsAreNamed(t *testing.T) {
 		}
 		if tests == 0 {
 			t.Errorf("%s: no test uses a device", name)
+		}
+	}
+}
+
+// What a digest test logs in the guest must be what it logged here.
+func TestDigest(t *testing.T) {
+	sum := strings.Repeat("0a", 32)
+	found := digest.FindString("=== RUN   TestX\n    x_test.go:63: SHA-256 of the results: " + sum + "\n--- PASS: TestX\n")
+	if found != "SHA-256 of the results: "+sum {
+		t.Fatalf("found %q", found)
+	}
+	b := binary{name: "x", plain: true, digest: found}
+	for run, want := range map[string][]string{"": {found}, "TestY": nil} {
+		if got := suiteItem(b, "x.test", "", options{run: run}).Procs[0].Wants; !slices.Equal(got, want) {
+			t.Errorf("-run %q: wants %q, must be %q", run, got, want)
 		}
 	}
 }
