@@ -82,7 +82,7 @@ func newNullOn(b testing.TB, dev qp.QP, q *nullQP) (*Engine, *Socket, *poolMemor
 	}
 	e.Start(0)
 	k := e.addSocket(1)
-	k.state = sockOpen
+	k.state, k.answered = sockOpen, true
 	return e, k, mem
 }
 
