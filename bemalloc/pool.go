@@ -74,7 +74,8 @@ func New(cfg Config) (*Pool, error) {
 // Alloc returns n bytes of registered memory: length and capacity n, starting on
 // a 64-byte boundary, not zeroed. n = 0 gives a buffer that must be freed too.
 // The caller owns it until Free. Errors: ErrLimit, ErrTooLarge, ErrNoMemory,
-// *RegisterError, ErrClosed.
+// *RegisterError, ErrClosed, ErrBadAlign if n is negative, and with Debug.Poison
+// *CorruptError.
 func (p *Pool) Alloc(n int) ([]byte, error) {
 	// Here and in Free local.hold is written out: calls are what this costs.
 	if uint(n) <= maxSmall {
