@@ -34,18 +34,21 @@ func newAlloc(e *env) *cobra.Command {
 	f := new(allocFlags)
 	c := &cobra.Command{
 		Use: "alloc", Short: "the allocator workloads: small and large buffers, a tenth freed by other threads", Args: noSuchCommand,
+		Long: "Threads allocate, write to and free buffers of random sizes, and hand a tenth of them to another thread to free, with each\n" +
+			"workload, thread count and source in turn. An operation is an allocation or a free; registered/live is the memory that\n" +
+			"the pool has registered divided by what the live buffers ask for; stalls are the times that a thread waited for another.",
 		RunE: func(c *cobra.Command, _ []string) error { return runAlloc(e, c, f) },
 	}
 	c.AddCommand(newGrowth(e))
 	fs := c.Flags()
 	fs.StringVarP(&f.workload, "workload", "w", "small,large", "workloads: small (16 B to 16 KiB), large (64 KiB to 1 MiB)")
 	fs.StringVarP(&f.threads, "threads", "t", "1,2,4,8", "thread counts")
-	fs.Uint64VarP(&f.iterations, "iters", "i", 0, "iterations of all threads together; 0: the workload's")
+	fs.Uint64VarP(&f.iterations, "iters", "i", 0, "iterations of all threads together, an allocation and a free each; 0: the workload's")
 	fs.StringVarP(&f.touch, "touch", "p", "page", "what is written of a buffer: page (a byte of every page), edge (its ends)")
 	fs.StringVarP(&f.name, "name", "n", "", "name of the result; default: the source")
 	fs.StringVar(&f.source, "source", "heap,pool", "where threads allocate: heap (one for each), pool (the pool's own calls)")
 	fs.StringVar(&f.huge, "huge", "advise", "pages: advise (transparent huge pages), off")
-	fs.BoolVar(&f.tsv, "tsv", false, "one run, printed as the line of the C harness, memory peak of the process included")
+	fs.BoolVar(&f.tsv, "tsv", false, "one run, printed as one line of tab-separated values instead of the table, the process's peak of memory included")
 	f.output.addFiles(fs)
 	f.output.limits.addRate(fs)
 	return c
@@ -60,11 +63,16 @@ func runAlloc(e *env, c *cobra.Command, f *allocFlags) error {
 		if len(runs) != 1 {
 			return exit.Usagef("alloc: --tsv is for one workload, one thread count and one source, as -w small -t 2 --source heap: got %d runs", len(runs))
 		}
+		for _, flag := range []string{"json", "json-stream", "cpuprofile", "min-msgrate"} {
+			if err := contradict(f.output.set(flag), "alloc: --tsv prints its line and nothing else, and --"+flag+" asks for more"); err != nil {
+				return err
+			}
+		}
 		return runs[0].tsv(e)
 	}
 	o := newOutput(e, c, nil, &f.output, report.AllocTable)
 	_ = report.Rule(o.text)
-	o.printf(" allocator workloads: a thread a goroutine on as many Ps, touch %s, pages %s\n", f.touch, f.huge)
+	o.printf(" allocator workloads: each thread a goroutine, on as many Ps; touch %s, pages %s\n", f.touch, f.huge)
 	_ = report.Rule(o.text)
 	err = profiled(f.output.profile, func() error { return runEach(e, o, runs) })
 	_ = report.Rule(o.text)
@@ -122,6 +130,9 @@ func (f *allocFlags) runs() (runs []allocRun, err error) {
 			threads, err := strconv.Atoi(t)
 			if err != nil || threads < 1 || threads > allocjob.MaxThreads {
 				return nil, exit.Usagef("alloc: --threads %q: want numbers from 1 to %d", t, allocjob.MaxThreads)
+			}
+			if f.iterations > 0 && f.iterations < uint64(threads) {
+				return nil, exit.Usagef("alloc: --iters %d: want at least one for each of %d threads", f.iterations, threads)
 			}
 			for _, s := range strings.Split(f.source, ",") {
 				if s != "heap" && s != "pool" {

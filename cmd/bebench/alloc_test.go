@@ -54,6 +54,8 @@ func TestAllocRefused(t *testing.T) {
 		{"--source stack", "heap or pool"},
 		{"--huge yes", "advise or off"},
 		{"--tsv", "one workload"},
+		{"--tsv -w small -t 1 --source heap --json -", "--json asks for more"},
+		{"-t 1,8 -i 7", "each of 8 threads"},
 		{"host", "no command"},
 	} {
 		bebench(context.Background(), append([]string{"alloc"}, strings.Fields(c.args)...)...).want(t, exit.Usage, c.text)
