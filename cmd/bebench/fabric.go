@@ -59,10 +59,13 @@ func newFabric(e *env) *cobra.Command {
 	fs.IntVar(&f.hosts, "hosts", 0, "another number of hosts than the scenario's: roles keep their shares, buffers shrink along")
 	fs.Var(&f.duration, "duration", "another virtual time of the load: seconds, or as 2ms")
 	fs.StringVar(&f.variants, "variants", "", "these variants, by commas: the scenario's, or "+strings.Join(scenario.Standard(), ", "))
-	fs.BoolVar(&f.show, "show", false, "print the scenario's file, and run nothing")
+	fs.BoolVar(&f.show, "show", false, "print the scenario's file as it is, whatever other flags say, and run nothing")
 	fs.StringVar(&f.svg, "svg", "", "write each chart to an SVG file in a `folder`, which is made if need be")
 	fs.StringVar(&f.html, "html", "", "write results and charts to one HTML `file`")
-	f.output.add(fs)
+	f.output.addFiles(fs)
+	fs.StringVar(&f.output.progress, "progress", "auto", "`when` to show progress on standard error: auto (on a terminal), always, never")
+	f.output.limits.addRate(fs)
+	f.output.limits.add(fs)
 	return c
 }
 
