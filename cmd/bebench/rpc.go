@@ -89,13 +89,12 @@ func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
 	set := c.Flags().Changed
 	err := firstOf(f.device.check(), f.peer.check(hosts, &f.device), f.output.check(), inRange("iters", f.calls, 0, 1<<40), inRange("rounds", f.rounds, 1, 1000), notNegative("spin", f.spin),
 		contradict(f.calls > 0 && set("duration"), "-D and -n contradict each other"),
-		contradict(set("window") && !f.stream, "--window is of streams, and without --stream there are none"),
+		contradict(set("window") && !f.stream, "--window is of streams, and calls, without --stream, have none"),
 		contradict(f.workers && f.stream, "--on-workers is for calls, and --stream measures streams"),
 		contradict(f.verify && f.stream, "--verify is for calls, and --stream measures streams"),
 		contradict(len(f.also) > 0 && (len(hosts) > 0 || f.stream || f.calls > 0), "--also is for calls by time inside one process, and a host, --stream or -n is not"),
 		inRange("replicas", f.replicas, 0, 64), notNegative("kill", f.kill),
-		contradict(f.replicas > 0 && len(hosts) > 0, "--replicas is of servers in this process, and a host is not: name several hosts instead"),
-		contradict(f.kill > 0 && f.replicas < 2, "--kill leaves no server without --replicas 2 or more"),
+		contradict(f.replicas > 0 && len(hosts) > 0, "--replicas is of servers in this process, and a host is another"),
 		contradict(f.byChannel(hosts) && (f.stream || len(f.also) > 0), "--stream and --also are for one server, and a channel to replicas is for calls"),
 		contradict(f.device.cm && f.transport != "be", "-R and --transport tcp, both or auto"))
 	if err != nil {
@@ -121,6 +120,9 @@ func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
 		if err := inRange("outstanding", n, 1, 1<<14); err != nil {
 			return err
 		}
+	}
+	if f.kill > 0 && f.replicas < 2 {
+		return exit.Usagef("--kill: must be with --replicas 2 or more, or no server is left")
 	}
 	f.programs, err = parsePrograms(f.also)
 	return err
@@ -171,6 +173,9 @@ func (f *rpcFlags) run(e *env, c *cobra.Command, hosts []string) error {
 	dev, err := new(chosen), error(nil)
 	if f.transport == "tcp" && strings.HasPrefix(f.device.name, simPrefix) && len(hosts) == 0 {
 		f.peer.local = true // where both ends would be, if the simulator had a part in it
+	}
+	if f.replicas > 0 {
+		f.peer.local = true
 	}
 	if f.transport != "tcp" {
 		if dev, err = choose(f.device.name); err != nil {

@@ -39,6 +39,7 @@ func TestRPC(t *testing.T) {
 	} {
 		bebench(ctx, append([]string{"rpc", "-d", "sim:"}, args...)...).want(t, exit.Usage)
 	}
+	bebench(ctx, "rpc", "--transport", "tcp", "--replicas", "2", "-n", "10", "-s", "64", "--rounds", "1").want(t, exit.Done, " tcp ")
 	bebench(ctx, "rpc", "-d", "sim:", "-s", "64", "-D", "0.01", "--also", "none=./does-not-exist").want(t, exit.Failed, "does-not-exist")
 }
 

@@ -177,7 +177,7 @@ func (r *rpcRun) writeReplicas() {
 		return
 	}
 	_ = report.Rule(r.o.text)
-	r.o.printf(" %d calls, %d attempts (%.3f a call), %d calls hedged, %d failed; %d retries and hedges denied by the budget, %d ejections.\n",
+	r.o.printf(" With those to warm up: %d calls, %d attempts (%.3f a call), %d calls hedged, %d failed; %d retries and hedges denied by the budget, %d ejections.\n",
 		st.Calls, st.Attempts, float64(st.Attempts)/float64(max(st.Calls, 1)), st.Hedged, st.Failed, st.Denied, st.Ejections)
 	r.o.printf(" %-20s %-6s %10s %14s %-8s %8s  %s\n", "replica", "over", "attempts", "latency[usec]", "ejected", "restarts", "fallbacks to TCP, and what is wrong")
 	slices.SortFunc(st.Replicas, func(a, b channel.ReplicaStats) int { return strings.Compare(a.Name, b.Name) })

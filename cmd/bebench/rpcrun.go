@@ -44,7 +44,7 @@ func (r *rpcRun) head() {
 	if r.f.stream {
 		what = "Messages of streams"
 	}
-	r.o.printf(" %s of archon on %d CPUs; %d rounds", what, runtime.GOMAXPROCS(0), r.f.rounds)
+	r.o.printf(" %s of archon on %d CPUs; rounds: %d", what, runtime.GOMAXPROCS(0), r.f.rounds)
 	if r.f.calls == 0 {
 		r.o.printf(" of %v a measurement", time.Duration(r.f.duration))
 	}
