@@ -320,18 +320,7 @@ func attackedServer(t testing.TB) *Server {
 			}
 			return nil
 		}),
-		s.HandleStream(countMethod, func(call *ServerCall, out *Sender) error {
-			for range call.Payload() {
-				b, err := out.Alloc(60)
-				if err != nil {
-					return err
-				}
-				if err := out.Send(b); err != nil {
-					return err
-				}
-			}
-			return nil
-		}),
+		s.HandleStream(countMethod, stream60),
 	} {
 		if err != nil {
 			t.Fatal(err)

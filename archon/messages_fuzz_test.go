@@ -52,18 +52,7 @@ func FuzzServerMessages(f *testing.F) {
 		s := NewServer(ServerConfig{MaxCalls: 8, Workers: 1, Queue: 2, MaxStreams: 2, MaxUnsent: 100})
 		s.HandleInline(EchoMethod, echo)
 		s.Handle(WorkerMethod, echo)
-		s.HandleStream(countMethod, func(call *ServerCall, out *Sender) error {
-			for range call.Payload() {
-				b, err := out.Alloc(60)
-				if err != nil {
-					return err
-				}
-				if err := out.Send(b); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		s.HandleStream(countMethod, stream60)
 		a, b := memPair(t)
 		a.OnMessage(func(m []byte, err error) {
 			if err == nil {
@@ -128,4 +117,18 @@ func FuzzClientMessages(f *testing.F) {
 		s.Close()
 		c.Close()
 	})
+}
+
+// stream60 sends a message of 60 bytes for each byte of the request.
+func stream60(call *ServerCall, out *Sender) error {
+	for range call.Payload() {
+		b, err := out.Alloc(60)
+		if err != nil {
+			return err
+		}
+		if err := out.Send(b); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -28,8 +28,9 @@ type Inbound struct {
 
 // NewInbound makes a bound of limit bytes: enough is what the link carries in a few
 // round trips. Of very many peers some have other things to send first, so it is as
-// many bytes for each peer that wants to send, if that is more. poke is called when there is room again, by any worker's goroutine: then
-// Arrivals.Admit is due on every worker. One worker alone needs none: nil.
+// many bytes for each peer that wants to send, if that is more. poke is called when there
+// is room again, by any worker's goroutine: then Arrivals.Admit is due on every worker.
+// One worker alone needs none: nil.
 func NewInbound(limit, each int, poke func()) *Inbound {
 	return &Inbound{limit: int64(limit), each: int64(each), poke: poke}
 }

@@ -3,16 +3,18 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"go.yaml.in/yaml/v3"
+
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
-	"github.com/byteexpress/byteexpress/internal/house"
 )
 
 func deployFile(t *testing.T, name string) string {
@@ -58,17 +60,7 @@ func TestImage(t *testing.T) {
 	if want := []string{"FROM scratch", "COPY --from=build /bebench /bebench", `ENTRYPOINT ["/bebench"]`}; !slices.Equal(last, want) {
 		t.Errorf("the image is made by %q, want %q", last, want)
 	}
-	if os.Geteuid() != 0 {
-		t.Skip("only root can change the root directory")
-	}
-	self, err := os.Open(os.Args[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer self.Close()
-	if err := house.CheckStatic(self); err != nil {
-		t.Skipf("this test binary is %v: run with CGO_ENABLED=0", err)
-	}
+	needOwnRoot(t)
 	for _, args := range [][]string{
 		{"rpc", "-d", "sim:", "-n", "50", "-s", "64", "--rounds", "1"}, {"ps", "-d", "sim:", "-n", "20"},
 	} {
@@ -80,100 +72,70 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// yamlLine is a line of the part of YAML that the manifests keep to: maps and lists by
-// indentation, and scalars or lists in brackets on one line.
-var yamlLine = regexp.MustCompile(`^( *)((?:- )?)(?:([A-Za-z][\w./-]*):(?: (.+))?|"?([^":#]+)"?)$`)
-
-// parseManifest gives the values of the documents, each by its path from the root;
-// list items are numbered.
-func parseManifest(text string) (docs []map[string]string, err error) {
-	type level struct {
-		indent, item int
-		path         string
-	}
-	for _, doc := range strings.Split(text, "\n---\n") {
-		values, stack := map[string]string{}, []level{{-1, -1, ""}}
-		for n, line := range strings.Split(doc, "\n") {
-			if trimmed := strings.TrimSpace(line); trimmed == "" || trimmed[0] == '#' {
-				continue
+// value gives what is at a path of a YAML document, or "".
+func value(doc any, path ...any) any {
+	for _, key := range path {
+		m, isMap := doc.(map[string]any)
+		list, isList := doc.([]any)
+		switch key := key.(type) {
+		case string:
+			if !isMap {
+				return ""
 			}
-			m := yamlLine.FindStringSubmatch(line)
-			if m == nil || len(m[1])%2 != 0 {
-				return nil, fmt.Errorf("line %d of the document: %q", n+1, line)
+			doc = m[key]
+		case int:
+			if !isList || key >= len(list) {
+				return ""
 			}
-			indent := len(m[1])
-			for stack[len(stack)-1].indent >= indent && (m[2] == "" || stack[len(stack)-1].indent > indent || stack[len(stack)-1].item < 0) {
-				stack = stack[:len(stack)-1]
-			}
-			if m[2] != "" {
-				if top := &stack[len(stack)-1]; top.indent == indent {
-					top.item++
-					top.path = top.path[:strings.LastIndex(top.path, "/")+1] + fmt.Sprint(top.item)
-				} else {
-					stack = append(stack, level{indent, 0, top.path + "/0"})
-				}
-				indent += 2
-			}
-			path := stack[len(stack)-1].path
-			if m[3] != "" {
-				path += "/" + m[3]
-				if _, twice := values[path]; twice {
-					return nil, fmt.Errorf("line %d of the document: %s again", n+1, path)
-				}
-				stack = append(stack, level{indent, -1, path})
-			}
-			values[path] = strings.Trim(m[4]+m[5], `"`)
+			doc = list[key]
 		}
-		docs = append(docs, values)
 	}
-	return docs, nil
+	return doc
 }
 
 // TestKubernetesManifest: the manifest parses, and has what RDMA needs of a pod.
 func TestKubernetesManifest(t *testing.T) {
-	docs, err := parseManifest(deployFile(t, "kubernetes.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	kinds := map[string]map[string]string{}
-	for _, d := range docs {
-		kinds[d["/kind"]] = d
-		if d["/apiVersion"] == "" || d["/metadata/name"] == "" {
+	kinds := map[string]any{}
+	for in := yaml.NewDecoder(strings.NewReader(deployFile(t, "kubernetes.yaml"))); ; {
+		var d map[string]any
+		if err := in.Decode(&d); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if version, name := value(d, "apiVersion"), value(d, "metadata", "name"); version == nil || name == nil {
 			t.Errorf("a document without version or name: %v", d)
 		}
+		kinds[fmt.Sprint(d["kind"])] = d
 	}
-	for kind, spec := range map[string]string{"StatefulSet": "/spec/template/spec", "Job": "/spec/template/spec"} {
-		d, c := kinds[kind], spec+"/containers/0"
-		for path, want := range map[string]string{
-			c + "/resources/limits/rdma/hca_shared_devices_a": "1",
-			c + "/securityContext/capabilities/add":           `["IPC_LOCK"]`,
-			c + "/image":                                      "bebench:latest",
-			spec + "/hostNetwork":                             "true",
+	for _, kind := range []string{"StatefulSet", "Job"} {
+		pod := value(kinds[kind], "spec", "template", "spec")
+		c := value(pod, "containers", 0)
+		for what, pair := range map[string][2]any{
+			"limit of devices": {value(c, "resources", "limits", "rdma/hca_shared_devices_a"), "1"},
+			"capabilities":     {value(c, "securityContext", "capabilities", "add"), []any{"IPC_LOCK"}},
+			"image":            {value(c, "image"), "bebench:latest"},
+			"host network":     {value(pod, "hostNetwork"), true},
+			"command":          {value(c, "args", 0), "rpc"},
 		} {
-			if d[path] != want {
-				t.Errorf("%s: %s is %q, want %q", kind, path, d[path], want)
+			if !reflect.DeepEqual(pair[0], pair[1]) {
+				t.Errorf("%s: %s is %v, want %v", kind, what, pair[0], pair[1])
 			}
 		}
-		if args := d[c+"/args"]; !strings.HasPrefix(args, `["rpc"`) || !strings.HasSuffix(args, `"]`) {
-			t.Errorf("%s: args %s", kind, args)
-		}
 	}
-	set := kinds["StatefulSet"]
-	if set["/spec/serviceName"] != kinds["Service"]["/metadata/name"] || set["/spec/selector/matchLabels/app"] != set["/spec/template/metadata/labels/app"] ||
-		kinds["Service"]["/spec/selector/app"] != set["/spec/template/metadata/labels/app"] || set["/spec/template/spec/containers/0/readinessProbe/tcpSocket/port"] != "18515" {
-		t.Errorf("service and servers do not fit: %v", set)
+	set, service := kinds["StatefulSet"], kinds["Service"]
+	app := value(set, "spec", "template", "metadata", "labels", "app")
+	if app == nil || value(set, "spec", "serviceName") != value(service, "metadata", "name") ||
+		value(set, "spec", "selector", "matchLabels", "app") != app || value(service, "spec", "selector", "app") != app ||
+		value(set, "spec", "template", "spec", "containers", 0, "readinessProbe", "tcpSocket", "port") != 18515 {
+		t.Errorf("service and servers do not fit: %v and %v", service, set)
 	}
 	// What the pods are told is what the command takes.
-	args := regexp.MustCompile(`"([^"]*)"`).FindAllStringSubmatch(kinds["Job"]["/spec/template/spec/containers/0/args"], -1)
-	var list []string
-	for _, a := range args {
-		list = append(list, a[1])
+	var args []string
+	list, _ := value(kinds["Job"], "spec", "template", "spec", "containers", 0, "args").([]any)
+	for _, a := range list {
+		args = append(args, fmt.Sprint(a))
 	}
-	bebench(t.Context(), append(list, "--no-such-flag")...).want(t, exit.Usage, "no-such-flag")
-	bebench(t.Context(), append(list, "--help")...).want(t, exit.Done)
-	for _, bad := range []string{"a: 1\n\tb: 2", "a: 1\na: 2", "a:\n   b: 1"} {
-		if _, err := parseManifest(bad); err == nil {
-			t.Errorf("%q parses", bad)
-		}
-	}
+	bebench(t.Context(), append(args, "--no-such-flag")...).want(t, exit.Usage, "no-such-flag")
+	bebench(t.Context(), append(args, "--help")...).want(t, exit.Done)
 }

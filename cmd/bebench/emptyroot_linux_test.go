@@ -36,9 +36,8 @@ func init() {
 // Files that only a program with plug-ins and shared libraries looks for.
 var plugIns = regexp.MustCompile(`"[^"]*(libibverbs\.d|\.so(\.\d+)*)"`)
 
-// traced runs the command as nobody in another root, and gives the names of plug-ins
-// and libraries that it tried to open.
-func traced(t *testing.T, root string, args ...string) (result, []string) {
+// needOwnRoot skips a test unless this program can run as the command in another root.
+func needOwnRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can change the root directory")
@@ -51,6 +50,13 @@ func traced(t *testing.T, root string, args ...string) (result, []string) {
 	if err := house.CheckStatic(self); err != nil {
 		t.Skipf("this test binary is %v: run with CGO_ENABLED=0", err)
 	}
+}
+
+// traced runs the command as nobody in another root, and gives the names of plug-ins
+// and libraries that it tried to open.
+func traced(t *testing.T, root string, args ...string) (result, []string) {
+	t.Helper()
+	needOwnRoot(t)
 	return strace(t, []string{asCommand + "=1", asRoot + "=" + root}, append([]string{os.Args[0]}, args...)...)
 }
 
