@@ -17,22 +17,31 @@ func (s *Shard) push(payload []byte) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.apply(req)
+	fresh, err := s.accept(&req)
+	if fresh {
+		s.apply(&req)
+	}
+	return err
 }
 
-// apply applies a push, unless it was applied before. The caller holds mu.
-func (s *Shard) apply(req request) error {
-	if i := firstNotFinite(req.gradients); i >= 0 {
-		return archon.Errorf(archon.InvalidArgument, "gradient %d of key %#x is %v", i%s.cfg.Dim, req.key(i/s.cfg.Dim), floatAt(req.gradients, i))
-	}
+// accept makes ready for a push, unless it was applied before: such a one is answered as
+// the first time, whatever map it is by. The caller holds mu.
+func (s *Shard) accept(req *request) (fresh bool, err error) {
 	if s.closed {
-		return errClosed
+		return false, errClosed
 	}
-	switch s.clients.look(req.id) {
-	case applied:
-		return nil
-	case unknown:
-		return ErrForgotten
+	known := s.clients.look(req.id)
+	if known == applied {
+		return false, nil
+	}
+	if err := req.check(&s.cfg); err != nil {
+		return false, err
+	}
+	if i := firstNotFinite(req.gradients); i >= 0 {
+		return false, archon.Errorf(archon.InvalidArgument, "gradient %d of key %#x is %v", i%s.cfg.Dim, req.key(i/s.cfg.Dim), floatAt(req.gradients, i))
+	}
+	if known == unknown {
+		return false, ErrForgotten
 	}
 	// Rows first: a refusal in between leaves new rows at their initial values, which
 	// nobody can tell from rows that are not there, and others as they were.
@@ -40,16 +49,21 @@ func (s *Shard) apply(req request) error {
 		key := req.key(i)
 		hash := Hash(key)
 		if s.cfg.owner(key, hash) != s.cfg.Shard {
-			return s.misplaced(key)
+			return false, s.misplaced(key)
 		}
 		n, err := s.findOrCreate(key, hash)
 		if err == nil {
 			err = s.table.makeWritable(key, hash, n)
 		}
 		if err != nil {
-			return err
+			return false, err
 		}
 	}
+	return true, nil
+}
+
+// apply applies a push that was accepted, under the same lock.
+func (s *Shard) apply(req *request) {
 	gradients := viewFloats(req.gradients)
 	for i := range req.count {
 		key := req.key(i)
@@ -64,7 +78,6 @@ func (s *Shard) apply(req request) error {
 		gradients = gradients[len(row):]
 	}
 	s.clients.add(req.id)
-	return nil
 }
 
 // adagrad applies one gradient to a row and its sums of squares, all of the same length.

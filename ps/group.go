@@ -105,7 +105,7 @@ func (g *group) push(payload []byte, now time.Duration) (pos uint64, err error) 
 	if err := g.room(len(payload), now); err != nil {
 		return 0, err
 	}
-	if _, err := g.apply(payload, -1); err != nil {
+	if err := g.apply(payload, -1); err != nil {
 		return 0, err
 	}
 	return g.log.next - 1, nil // also of a repetition: the first one may be on its way still
@@ -137,25 +137,21 @@ func (g *group) room(n int, now time.Duration) error {
 }
 
 // apply applies a push, unless it was applied before, and logs it.
-func (g *group) apply(payload []byte, from int) (did bool, err error) {
+func (g *group) apply(payload []byte, from int) error {
 	req, err := parseRequest(payload, &g.shard.cfg, true)
 	if err != nil {
-		return false, err
+		return err
 	}
 	if req.id.client.Birth == 0 {
-		return false, errNoID
+		return errNoID
 	}
-	if g.shard.clients.look(req.id) == applied {
-		return false, nil
+	if fresh, err := g.shard.accept(&req); !fresh {
+		return err
 	}
 	g.log.add(payload, from) // before the gradients are read in place
-	if err := g.shard.apply(req); err != nil {
-		g.log.next--
-		g.log.head = g.log.entry(g.log.next).from
-		return false, err
-	}
+	g.shard.apply(&req)
 	g.count++
-	return true, nil
+	return nil
 }
 
 // settled tells whether a push at pos may be answered: each peer has it, or has no lease
@@ -267,7 +263,7 @@ func (g *group) take(entries []byte, from int) error {
 		if len(payload) > len(g.log.ring)/4 {
 			return errLongPush
 		}
-		if _, err := g.apply(payload, from); err == ErrForgotten { //nolint:errorlint // apply does not wrap it
+		if err := g.apply(payload, from); err == ErrForgotten { //nolint:errorlint // apply does not wrap it
 			g.forgot++
 		} else if err != nil {
 			return err
@@ -364,8 +360,12 @@ func (g *group) install(t *table, c *clients, from int, inc, at, count uint64, n
 	s.table, s.clients = t, c
 	for pos := g.log.first; pos < g.log.next; pos++ {
 		req, err := parseRequest(bytes.Clone(g.log.payload(g.log.entry(pos))), &s.cfg, true)
-		if err == nil && c.look(req.id) != applied {
-			err = s.apply(req)
+		fresh := false
+		if err == nil {
+			fresh, err = s.accept(&req)
+		}
+		if fresh {
+			s.apply(&req)
 			count++
 		}
 		if err != nil {

@@ -132,6 +132,9 @@ func (s *Shard) handleFetch(call *archon.ServerCall) error {
 		}
 	}
 	req, err := parseRequest(call.Payload(), &s.cfg, false)
+	if err == nil {
+		err = req.check(&s.cfg)
+	}
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,9 @@ type request struct {
 	keys      []byte // 8 bytes each
 	gradients []byte // 4 bytes each; a push's
 	id        requestID
+	shard     uint32 // that it is for
+	shards    uint32 // in all, if it names no map
+	version   uint32 // of its map; 0: none
 }
 
 func putRequestHeader(b []byte, count, dim, shard, shards int) {
@@ -62,8 +65,8 @@ func putRequestID(b []byte, id requestID) {
 
 func (r *request) key(i int) uint64 { return binary.LittleEndian.Uint64(r.keys[8*i:]) }
 
-// parseRequest checks a request against what the shard is, and its length against
-// what it says.
+// parseRequest checks a request against what the table is, and its length against what it
+// says. Whether this shard may serve it is for check.
 func parseRequest(b []byte, cfg *Config, push bool) (request, error) {
 	header := fetchHeader
 	if push {
@@ -74,17 +77,11 @@ func parseRequest(b []byte, cfg *Config, push bool) (request, error) {
 	}
 	count := uint64(binary.LittleEndian.Uint32(b))
 	dim := binary.LittleEndian.Uint32(b[4:])
-	shard, shards := binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
-	version := uint32(0)
-	if shard&byMap != 0 {
-		shard, version, shards = shard&^byMap, shards, uint32(cfg.Shards)
+	r := request{count: int(count), shard: binary.LittleEndian.Uint32(b[8:]), shards: binary.LittleEndian.Uint32(b[12:])}
+	if r.shard&byMap != 0 {
+		r.shard, r.version, r.shards = r.shard&^byMap, r.shards, 0
 	}
 	switch {
-	case version != cfg.mapVersion():
-		return request{}, archon.Errorf(archon.Aborted, "request by map version %d, this shard has %d", version, cfg.mapVersion())
-	case uint64(shard) != uint64(cfg.Shard) || uint64(shards) != uint64(cfg.Shards):
-		return request{}, archon.Errorf(archon.FailedPrecondition, "request for shard %d of %d, this is shard %d of %d",
-			shard, shards, cfg.Shard, cfg.Shards)
 	case uint64(dim) != uint64(cfg.Dim):
 		return request{}, archon.Errorf(archon.InvalidArgument, "request for rows of %d values, they have %d", dim, cfg.Dim)
 	case count > uint64(cfg.MaxKeys):
@@ -97,7 +94,6 @@ func parseRequest(b []byte, cfg *Config, push bool) (request, error) {
 	if uint64(len(b)) != want {
 		return request{}, archon.Errorf(archon.InvalidArgument, "request of %d bytes, %d keys make %d", len(b), count, want)
 	}
-	r := request{count: int(count)}
 	if push {
 		r.id.client.Birth = binary.LittleEndian.Uint64(b[fetchHeader:])
 		r.id.client.Nonce = binary.LittleEndian.Uint64(b[fetchHeader+8:])
@@ -108,4 +104,16 @@ func parseRequest(b []byte, cfg *Config, push bool) (request, error) {
 	keys := b[header:]
 	r.keys, r.gradients = keys[:8*count], keys[8*count:]
 	return r, nil
+}
+
+// check tells whether the request is for this shard as it is.
+func (r *request) check(cfg *Config) error {
+	switch {
+	case r.version != cfg.mapVersion():
+		return archon.Errorf(archon.Aborted, "request by map version %d, this shard has %d", r.version, cfg.mapVersion())
+	case uint64(r.shard) != uint64(cfg.Shard) || cfg.Map == nil && uint64(r.shards) != uint64(cfg.Shards):
+		return archon.Errorf(archon.FailedPrecondition, "request for shard %d of %d, this is shard %d of %d",
+			r.shard, r.shards, cfg.Shard, cfg.Shards)
+	}
+	return nil
 }

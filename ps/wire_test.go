@@ -20,6 +20,9 @@ func FuzzRequest(f *testing.F) {
 	cfg := Config{Dim: 2, Shard: 1, Shards: 3, MaxKeys: math.MaxInt32, Map: &Map{Version: 7}}
 	f.Fuzz(func(t *testing.T, b []byte, push bool) {
 		r, err := parseRequest(b, &cfg, push)
+		if err == nil {
+			err = r.check(&cfg)
+		}
 		if err != nil {
 			if archon.CodeOf(err) == archon.Unknown {
 				t.Errorf("error without a code: %v", err)
