@@ -8,9 +8,10 @@ import (
 // A send window that adapts learns from what came back, and most large messages are
 // over before anything does. What many peers send to one node at a time is known to
 // that node alone, from their RTS. So it has them take turns: it answers as many as
-// keep its link busy, and the others, first come first served, as these arrive. What
-// it answered may be sent at once, whatever the sender's window is, up to
-// Inbound.Most of each message; the rest of a longer one is up to the window.
+// keep its link busy, and the others as these arrive, one of each peer in turn: a peer
+// that asks for many at once, or that asks and sends nothing, has its own wait, and not
+// those of others. What it answered may be sent at once, whatever the sender's window is,
+// up to Inbound.Most of each message; the rest of a longer one is up to the window.
 //
 // So few senders, or one that sends now and then, have no round trips to wait for, and
 // of many no more is under way than the bound.
@@ -69,7 +70,7 @@ type Arrivals struct {
 	workers int64
 	own     int64 // bytes expected
 	invited arrivalLine
-	waiting arrivalLine
+	turns   turnLine
 	wake    func(Handler)
 }
 
@@ -85,16 +86,21 @@ const patience = 2 * time.Millisecond
 
 // Admit answers those whose turn it is.
 func (a *Arrivals) Admit(now time.Duration) {
-	if a.waiting.head == nil {
+	if a.turns.head == nil {
 		return
 	}
 	for in := a.invited.head; in != nil && now-in.since >= patience; in = a.invited.head {
 		a.forget(in)
 	}
-	for in := a.waiting.head; in != nil && a.take(int64(in.expects)); in = a.waiting.head {
-		a.waiting.remove(in)
+	for e := a.turns.head; e != nil && a.take(int64(e.waiting.head.expects)); e = a.turns.head {
+		in := e.waiting.head
+		e.waiting.remove(in)
+		a.turns.remove(e)
+		if e.waiting.head != nil {
+			a.turns.push(e)
+		}
 		a.invite(now, in)
-		a.wake(in.sock.e.h)
+		a.wake(e.h)
 	}
 }
 
@@ -106,15 +112,19 @@ func (a *Arrivals) expect(now time.Duration, in *incoming) {
 		return
 	}
 	in.expects = min(in.length, a.all.Most())
-	if in.sock.e.inLine++; in.sock.e.inLine == 1 {
+	e := in.sock.e
+	if e.inLine++; e.inLine == 1 {
 		a.all.peers.Add(1)
 	}
-	if a.waiting.head == nil && a.take(int64(in.expects)) {
+	if a.turns.head == nil && a.take(int64(in.expects)) {
 		a.invite(now, in)
 		return
 	}
-	in.sock.e.stats.Queued++
-	a.waiting.push(in)
+	e.stats.Queued++
+	if e.waiting.head == nil {
+		a.turns.push(e)
+	}
+	e.waiting.push(in)
 }
 
 func (a *Arrivals) invite(now time.Duration, in *incoming) {
@@ -143,16 +153,20 @@ func (a *Arrivals) forget(in *incoming) {
 		return
 	}
 	l.remove(in)
-	if in.sock.e.inLine--; in.sock.e.inLine == 0 {
+	e := in.sock.e
+	if e.inLine--; e.inLine == 0 {
 		a.all.peers.Add(-1)
 	}
-	if l == &a.waiting {
+	if l != &a.invited {
+		if l.head == nil {
+			a.turns.remove(e)
+		}
 		return
 	}
 	a.own -= int64(in.expects)
 	a.all.release(int64(in.expects))
-	if next := a.waiting.head; next != nil {
-		a.wake(next.sock.e.h)
+	if next := a.turns.head; next != nil {
+		a.wake(next.h)
 	}
 }
 
@@ -181,4 +195,31 @@ func (l *arrivalLine) remove(in *incoming) {
 		l.tail = in.linePrev
 	}
 	in.line, in.linePrev, in.lineNext = nil, nil, nil
+}
+
+// turnLine is engines with messages that wait, in the order of their turns.
+type turnLine struct{ head, tail *Engine }
+
+func (l *turnLine) push(e *Engine) {
+	e.turnPrev, e.turnNext = l.tail, nil
+	if l.tail != nil {
+		l.tail.turnNext = e
+	} else {
+		l.head = e
+	}
+	l.tail = e
+}
+
+func (l *turnLine) remove(e *Engine) {
+	if e.turnPrev != nil {
+		e.turnPrev.turnNext = e.turnNext
+	} else {
+		l.head = e.turnNext
+	}
+	if e.turnNext != nil {
+		e.turnNext.turnPrev = e.turnPrev
+	} else {
+		l.tail = e.turnPrev
+	}
+	e.turnPrev, e.turnNext = nil, nil
 }

@@ -87,7 +87,7 @@ func TestArrivalsOfTheDead(t *testing.T) {
 	}
 	late := message(100)
 	a.Admit(patience - 1)
-	if late.line != &a.waiting || *woken != 0 {
+	if late.line == &a.invited || *woken != 0 {
 		t.Fatal("a message did not wait for those before it")
 	}
 	a.Admit(patience)
@@ -107,14 +107,14 @@ func TestArrivalsOfWorkers(t *testing.T) {
 	for i := range of {
 		of[i] = first(100)
 	}
-	if more := first(100); a.own != 400 || more.line != &a.waiting {
+	if more := first(100); a.own != 400 || more.line == &a.invited {
 		t.Fatalf("one worker alone has %d bytes of 400", a.own)
 	}
 	for range 3 {
 		second(100)
 	}
-	if b.own != 200 || b.waiting.head == nil {
-		t.Errorf("the other has %d bytes, its share is 200; more wait: %v", b.own, b.waiting.head != nil)
+	if b.own != 200 || b.turns.head == nil {
+		t.Errorf("the other has %d bytes, its share is 200; more wait: %v", b.own, b.turns.head != nil)
 	}
 	for _, in := range of[:3] {
 		a.forget(in)
@@ -122,7 +122,7 @@ func TestArrivalsOfWorkers(t *testing.T) {
 	if poked == 0 {
 		t.Error("the other was not told of room")
 	}
-	if b.Admit(0); b.waiting.head != nil {
+	if b.Admit(0); b.turns.head != nil {
 		t.Error("it did not use it")
 	}
 }
@@ -142,8 +142,8 @@ func TestArrivalsOfFailedEngine(t *testing.T) {
 		w.step()
 	}
 	w.sides[1].e.Fail(w.now, errors.New("pulled"))
-	if all.used.Load() != 0 || cfg.Arrivals.waiting.head != nil {
-		t.Errorf("%d bytes are expected from a failed engine's peer, a message waits: %v", all.used.Load(), cfg.Arrivals.waiting.head != nil)
+	if all.used.Load() != 0 || cfg.Arrivals.turns.head != nil {
+		t.Errorf("%d bytes are expected from a failed engine's peer, a message waits: %v", all.used.Load(), cfg.Arrivals.turns.head != nil)
 	}
 	w.settle()
 	w.sides[0].e.Fail(w.now, errors.New("pulled"))
@@ -171,12 +171,53 @@ func TestArrivalsOfManyPeers(t *testing.T) {
 	if a.Admit(0); a.own != 800 {
 		t.Errorf("of eight peers %d bytes are expected, want 800", a.own)
 	}
-	for _, l := range []*arrivalLine{&a.waiting, &a.invited} {
-		for l.head != nil {
-			a.forget(l.head)
-		}
+	for a.turns.head != nil {
+		a.forget(a.turns.head.waiting.head)
+	}
+	for a.invited.head != nil {
+		a.forget(a.invited.head)
 	}
 	if all.used.Load() != 0 || all.peers.Load() != 0 {
 		t.Errorf("at the end %d bytes and %d peers", all.used.Load(), all.peers.Load())
+	}
+}
+
+// TestArrivalsOfFlood: of a peer that asks for a thousand messages and sends none,
+// another one waits for a turn's time, not for all of them.
+func TestArrivalsOfFlood(t *testing.T) {
+	all := NewInbound(400, 0, nil)
+	a, message, _ := arrivalsOf(t, all, 1)
+	for range 1000 {
+		message(100)
+	}
+	e, _, k, _ := newNull(t)
+	in := e.newIncoming()
+	in.sock, in.length, in.state = k, 100, recvWriting
+	a.expect(0, in)
+	turns := 0
+	for now := patience; in.line != &a.invited; now += patience {
+		if a.Admit(now); turns > 1000 {
+			break
+		}
+		turns++
+	}
+	if turns > 1 {
+		t.Errorf("it waited for %d turns", turns)
+	}
+}
+
+// TestArrivalsOfOthers: an engine that has no message in line does not look at it again
+// and again while others wait.
+func TestArrivalsOfOthers(t *testing.T) {
+	all := NewInbound(400, 0, nil)
+	a, message, _ := arrivalsOf(t, all, 1)
+	for range 8 {
+		message(100)
+	}
+	e, _, _, _ := newNull(t)
+	e.cfg.Arrivals = a
+	before := e.Deadline()
+	if e.Retry(0); e.Deadline() != before {
+		t.Errorf("its deadline is %v, was %v", e.Deadline(), before)
 	}
 }

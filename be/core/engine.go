@@ -42,8 +42,11 @@ type Engine struct {
 	cap     *Cap
 	capWait capWait
 	slabs   [2][]byte
-	inLine  int // messages of the peer that are in a line of arrivals
 	deficit int // consumed receives that wait for replacement
+
+	inLine             int         // messages of the peer that are in a line of arrivals
+	waiting            arrivalLine // those whose turn has not come
+	turnPrev, turnNext *Engine     // in line with these
 
 	controls controlQueue
 	sched    scheduler

@@ -270,7 +270,7 @@ func (e *Engine) Retry(now time.Duration) {
 			e.deliver(s)
 		}
 	}
-	if e.held > 0 || e.cfg.Arrivals != nil && e.cfg.Arrivals.waiting.head != nil {
+	if e.held > 0 || e.waiting.head != nil {
 		e.retryAt = min(e.retryAt, now+memoryRetry)
 	}
 }

@@ -201,8 +201,8 @@ func randomSchedule(t *testing.T, seed uint64) {
 	if cfg.Cap != nil && (cfg.Cap.posted != 0 || cfg.Cap.head != nil) {
 		t.Errorf("at the end %d bytes count as posted, an engine waits: %v", cfg.Cap.posted, cfg.Cap.head != nil)
 	}
-	if a := cfg.Arrivals; a != nil && (all.used.Load() != 0 || a.own != 0 || a.waiting.head != nil || a.invited.head != nil) {
-		t.Errorf("at the end %d bytes are expected, a message waits: %v", all.used.Load(), a.waiting.head != nil)
+	if a := cfg.Arrivals; a != nil && (all.used.Load() != 0 || a.own != 0 || a.turns.head != nil || a.invited.head != nil) {
+		t.Errorf("at the end %d bytes are expected, a message waits: %v", all.used.Load(), a.turns.head != nil)
 	}
 }
 
