@@ -74,7 +74,7 @@ func (n *NIC) settle() {
 	if h.q == nil {
 		return
 	}
-	copy(h.to.slice(h.dst, h.n), h.from.slice(h.src, h.n))
+	n.dma.Copy(h.to.slice(h.dst, h.n), h.from.slice(h.src, h.n))
 	h.from.release()
 	if h.lease.release() {
 		n.fabric.Ring(n, h.lease.q)

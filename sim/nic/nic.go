@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/sim/dma"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -85,8 +86,9 @@ type NIC struct {
 	heldUntil  time.Duration
 
 	writes writeRun // in DeliverAll
-	pkt    Packet   // to be sent; lives here so that it does not move to the heap each time
-	word   [8]byte  // an atomic's result on its way to memory
+	dma    dma.Engine
+	pkt    Packet  // to be sent; lives here so that it does not move to the heap each time
+	word   [8]byte // an atomic's result on its way to memory
 }
 
 // New makes a NIC on a fabric.

@@ -1,5 +1,7 @@
 package nic
 
+import "github.com/byteexpress/byteexpress/sim/dma"
+
 // segment is a piece of memory of one region; a nil region is memory that the
 // NIC owns (inline payload).
 type segment struct {
@@ -99,6 +101,7 @@ func (r *Region) letGo() {
 
 // scatter is a place in a receiver's list of segments that fills up.
 type scatter struct {
+	dma  *dma.Engine // that writes it; nil: a plain copy
 	segs []segment
 	i    int // segment
 	off  int // in it
@@ -117,7 +120,12 @@ func (d *scatter) seek(off int) {
 func (d *scatter) write(b []byte) {
 	for len(b) > 0 {
 		s := d.segs[d.i].b
-		k := copy(s[d.off:], b)
+		k := min(len(b), len(s)-d.off)
+		if at := s[d.off:][:k]; d.dma != nil {
+			d.dma.Copy(at, b[:k])
+		} else {
+			copy(at, b)
+		}
 		b, d.off = b[k:], d.off+k
 		if d.off == len(s) {
 			d.i, d.off = d.i+1, 0

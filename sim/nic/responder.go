@@ -247,6 +247,7 @@ func (n *NIC) received(q *QP, p *Packet, f opFlag, op cq.Opcode, length uint64) 
 
 // place makes the one copy of a message's bytes.
 func (n *NIC) place(d *scatter, p Payload) bool {
+	d.dma = &n.dma
 	ok, idle := p.copyTo(d)
 	if idle {
 		n.fabric.Ring(n, p.lease.q)
