@@ -1,7 +1,6 @@
 package core
 
 import (
-	"math"
 	"math/bits"
 	"time"
 
@@ -22,6 +21,10 @@ type slot struct {
 	at    time.Duration // when it was prepared
 }
 
+// place is a request's number since the chain began, mod 2^32. The difference of two is
+// how far apart they are.
+type place uint32
+
 // Chain is the ring of send requests of one engine. Its slots are in three runs:
 //
 //	first        pending      next         first + depth
@@ -32,31 +35,31 @@ type slot struct {
 // own or a later completion of the send queue.
 type Chain struct {
 	slots                []slot // a power of two of them, at least depth
-	mask                 uint64
-	depth                int
-	first, pending, next uint64
-	batch                []qp.SendWR // the pending requests, in order, each with its own segments
-	width                int         // segments of a request at most
-	slab                 []byte      // a control message's place for each slot
-	slabAddr             uint64
-	lkey                 mr.LKey
+	slab                 []byte // a control message's place for each slot
+	batch                *batch
 	idBase               uint64
-	now                  time.Duration // of the requests that are prepared
-	mostQuiet, every     int           // requests, and bytes, after which one is signaled
-	quiet, quietBytes    int           // pending requests after the last signaled one, and their bytes
-	signaled             int           // pending requests that are
+	first, pending, next place
+	origin               place // of the first slot
+	depth                int32
+	width                int32 // segments of a request at most
+	lkey                 mr.LKey
+}
+
+// batch is the pending requests of a chain, in order, each with its own segments. Chains
+// of one goroutine share one: but for a flush it is empty.
+type batch struct {
+	wrs               []qp.SendWR
+	now               time.Duration // of the requests that are prepared
+	every             int           // bytes after which one is signaled
+	quiet, quietBytes int           // requests after the last signaled one, and their bytes
+	signaled          int           // requests that are
 }
 
 // NewChain makes a chain of as many slots as a batch has room for, each with up to width
-// segments, at least two. slab has slabBytes of them of registered memory. Between flushes
-// the batch may be another chain's.
-func NewChain(batch []qp.SendWR, width int, slab []byte, lkey mr.LKey, idBase uint64) *Chain {
-	depth := cap(batch)
-	n := ringSize(depth)
-	return &Chain{
-		slots: make([]slot, n), mask: uint64(n - 1), depth: depth, batch: batch, width: width,
-		slab: slab, slabAddr: mr.Addr(slab), lkey: lkey, idBase: idBase, mostQuiet: depth / 2, every: math.MaxInt,
-	}
+// segments, at least two. slab has slabBytes of them of registered memory.
+func NewChain(b *batch, width int, slab []byte, lkey mr.LKey, idBase uint64) Chain {
+	depth := cap(b.wrs)
+	return Chain{slots: make([]slot, ringSize(depth)), slab: slab, batch: b, idBase: idBase, depth: int32(depth), width: int32(width), lkey: lkey}
 }
 
 // ringSize is the least power of two that is n or more: places in a ring are then
@@ -72,17 +75,20 @@ func (c *Chain) InFlight() int { return int(c.pending - c.first) }
 func (c *Chain) Pending() int { return int(c.next - c.pending) }
 
 // Free is the number of free slots.
-func (c *Chain) Free() int { return c.depth - int(c.next-c.first) }
+func (c *Chain) Free() int { return int(c.depth) - int(c.next-c.first) }
+
+// at is the number of a request's slot.
+func (c *Chain) at(p place) int { return int(p-c.origin) & (len(c.slots) - 1) }
 
 // header is the place of the next free slot's control message.
 func (c *Chain) header() []byte {
-	i := int(c.next&c.mask) * slotBytes
+	i := c.at(c.next) * slotBytes
 	return c.slab[i : i+slotBytes : i+slotBytes]
 }
 
 // PayloadSegments is how many pieces a message may have to go out whole, behind
 // its header.
-func (c *Chain) PayloadSegments() int { return c.width - 1 }
+func (c *Chain) PayloadSegments() int { return int(c.width) - 1 }
 
 // send prepares a SEND of the first n bytes of header(), followed by all of a
 // message, if there is one.
@@ -90,7 +96,7 @@ func (c *Chain) send(n int, msg *outgoing) {
 	wr := c.grow(qp.Send)
 	wr.RemoteAddr, wr.RKey = 0, 0
 	sges := wr.SGEs[:2]
-	sges[0] = qp.SGE{Addr: c.slabAddr + c.next&c.mask*slotBytes, Length: uint32(n), LKey: c.lkey}
+	sges[0] = qp.SGE{Addr: mr.Addr(c.header()), Length: uint32(n), LKey: c.lkey}
 	switch {
 	case msg == nil || msg.length == 0:
 		wr.SGEs = wr.SGEs[:1]
@@ -151,24 +157,25 @@ func (c *Chain) fetch(m *outgoing, n int) {
 // grow gives a request at the end of the batch, whose remote memory and segments
 // are an older one's. The other fields are never set.
 func (c *Chain) grow(op qp.Opcode) *qp.SendWR {
-	n := len(c.batch)
-	c.batch = c.batch[:n+1]
-	wr := &c.batch[n]
-	wr.ID, wr.Opcode, wr.Flags, wr.Imm = c.idBase|uint64(uint32(c.next)), op, 0, 0
+	b := c.batch
+	n := len(b.wrs)
+	b.wrs = b.wrs[:n+1]
+	wr := &b.wrs[n]
+	wr.ID, wr.Opcode, wr.Flags, wr.Imm = c.idBase|uint64(c.next), op, 0, 0
 	return wr
 }
 
 // take fills the next slot, for a request that was just made.
 func (c *Chain) take(wr *qp.SendWR, msg *outgoing, in *incoming, bytes int) {
-	s := &c.slots[c.next&c.mask]
-	s.msg, s.in, s.bytes, s.at = msg, in, bytes, c.now
+	b, s := c.batch, &c.slots[c.at(c.next)]
+	s.msg, s.in, s.bytes, s.at = msg, in, bytes, b.now
 	c.next++
-	c.quiet++
-	c.quietBytes += bytes
-	if c.quiet >= c.mostQuiet || c.quietBytes >= c.every {
+	b.quiet++
+	b.quietBytes += bytes
+	if b.quiet >= int(c.depth)/2 || bytes > 0 && b.quietBytes >= b.every {
 		wr.Flags = qp.Signaled
-		c.signaled++
-		c.quiet, c.quietBytes = 0, 0
+		b.signaled++
+		b.quiet, b.quietBytes = 0, 0
 	}
 }
 
@@ -177,20 +184,21 @@ func (c *Chain) take(wr *qp.SendWR, msg *outgoing, in *incoming, bytes int) {
 // that neither slots nor the window come back all at once. A window that did would
 // leave the wire idle for a round trip each time.
 func (c *Chain) flush() (wrs []qp.SendWR, signaled int) {
-	if last := &c.batch[len(c.batch)-1]; last.Flags&qp.Signaled == 0 {
+	b := c.batch
+	if last := &b.wrs[len(b.wrs)-1]; last.Flags&qp.Signaled == 0 {
 		last.Flags = qp.Signaled
-		c.signaled++
+		b.signaled++
 	}
-	signaled = c.signaled
-	c.signaled, c.quiet, c.quietBytes = 0, 0, 0
-	return c.batch, signaled
+	signaled = b.signaled
+	b.signaled, b.quiet, b.quietBytes = 0, 0, 0
+	return b.wrs, signaled
 }
 
 // flushed says how many of the pending requests the device took. The others
 // stay pending; there are none unless posting failed.
 func (c *Chain) flushed(n int) {
-	c.pending += uint64(n)
-	c.batch = c.batch[:0]
+	c.pending += place(n)
+	c.batch.wrs = c.batch.wrs[:0]
 }
 
 // completed gives the number of in-flight slots that a completion with this ID
@@ -204,12 +212,16 @@ func (c *Chain) completed(id uint32) int {
 }
 
 // inFlight is the slot of the i-th oldest request in flight.
-func (c *Chain) inFlight(i int) *slot { return &c.slots[(c.first+uint64(i))&c.mask] }
+func (c *Chain) inFlight(i int) *slot { return &c.slots[c.at(c.first+place(i))] }
 
-// release frees the oldest in-flight slot, and gives it until it is used again.
+// release frees the oldest in-flight slot, and gives it until it is used again. A chain
+// that is empty begins with the first slot anew: with a thousand chains that have a message
+// now and then, each needs that one in the cache, instead of all in turn.
 func (c *Chain) release() *slot {
-	s := &c.slots[c.first&c.mask]
-	c.first++
+	s := &c.slots[c.at(c.first)]
+	if c.first++; c.first == c.next {
+		c.origin = c.next
+	}
 	return s
 }
 
@@ -220,5 +232,5 @@ func (c *Chain) abandon() *slot {
 		return nil
 	}
 	c.next--
-	return &c.slots[c.next&c.mask]
+	return &c.slots[c.at(c.next)]
 }

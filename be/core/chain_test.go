@@ -14,11 +14,11 @@ func TestChainAgainstModel(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		depth := 1 + rng.IntN(40)
 		c := NewChain(newBatch(depth, 2), 2, make([]byte, slabBytes(depth)), 1, 7<<32)
-		c.first = rng.Uint64() >> 20 << 20 // near a wrap of the 32-bit IDs sometimes
-		if seed%2 == 0 {
-			c.first = 1<<32 - uint64(rng.IntN(100))
+		c.first = place(rng.Uint32())
+		if seed%2 == 0 { // near a wrap
+			c.first = -place(rng.IntN(100))
 		}
-		c.pending, c.next = c.first, c.first
+		c.pending, c.next, c.origin = c.first, c.first, c.first+place(rng.IntN(100))
 		type posted struct {
 			id       uint64
 			signaled bool
@@ -38,9 +38,9 @@ func TestChainAgainstModel(t *testing.T) {
 				if c.Pending() == 0 {
 					continue
 				}
-				every := c.every
+				every := c.batch.every
 				wrs, n := c.flush()
-				c.every = 1 + rng.IntN(400)
+				c.batch.every = 1 + rng.IntN(400)
 				if len(wrs) != len(pending) {
 					t.Fatalf("seed %d: %d requests, want %d", seed, len(wrs), len(pending))
 				}

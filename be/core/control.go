@@ -21,25 +21,25 @@ type control struct {
 // controlQueue is a first-in first-out queue in a ring that grows.
 type controlQueue struct {
 	items []control
-	head  int
-	n     int
+	head  int32
+	n     int32
 }
 
 func (q *controlQueue) push(c control) {
-	if q.n == len(q.items) {
+	if int(q.n) == len(q.items) {
 		items := make([]control, max(2*q.n, 8))
 		for i := range q.n {
 			items[i] = q.items[(q.head+i)%q.n]
 		}
 		q.items, q.head = items, 0
 	}
-	q.items[(q.head+q.n)&(len(q.items)-1)] = c
+	q.items[(q.head+q.n)&int32(len(q.items)-1)] = c
 	q.n++
 }
 
 func (q *controlQueue) pop() {
 	q.items[q.head] = control{}
-	q.head = (q.head + 1) & (len(q.items) - 1)
+	q.head = (q.head + 1) & int32(len(q.items)-1)
 	q.n--
 }
 
@@ -96,5 +96,7 @@ func (e *Engine) sendHeader(t wire.Type, flags uint8, id, seq uint32, n int, m *
 	h.Put(e.chain.header())
 	e.chain.send(wire.HeaderLen+n, m)
 	e.credits.Consume()
-	e.stats.Sends++
+	if m == nil {
+		e.stats.Sends++
+	}
 }

@@ -22,72 +22,101 @@ const (
 const Never = time.Duration(1<<63 - 1)
 
 // Engine is one queue pair to one remote node, and all that shares it.
+//
+// With a thousand engines, each line of 64 bytes that a message touches is a miss of the
+// cache. So what small messages need, and what every turn asks, is here, in the order of
+// its use, what is sent first; the rest is elsewhere.
 type Engine struct {
-	cfg   Config
-	qp    qp.QP
-	mem   Memory
-	quota Quota
-	h     Handler
-	state engineState
-	err   error // why it failed
+	qp         qp.QP
+	scratch    *Scratch
+	credits    Credits
+	state      engineState
+	leaving    bool   // Goodbye was called
+	goAwaySent bool   // and GOAWAY prepared
+	flushing   bool   // flushErr is set
+	pinged     bool   // see ping
+	adaptive   bool   // the window is
+	initiator  bool   // of cfg
+	short      uint8  // of what it is short, see stall
+	sending    int32  // outgoing messages whose callers were not told yet
+	eagerLimit uint32 // of cfg
 
-	chain   *Chain
-	recv    *recvRing   // nil: shared has the receives
-	entries *entries    // of either
-	shared  *SharedRecv // nil: recv has them
-	share   share       // of shared
-	newest  uint64      // SharedRecv.newest when this engine completed one last
-	credits Credits
+	chain       Chain
+	peerBacklog uint32 // of cfg
+	backlog     uint32 // of cfg
+	sched       scheduler
+
+	counts   counts
+	cap      *Cap
+	arrivals *Arrivals
+	controls controlQueue
+
+	alarm     time.Duration // the first of all deadlines but that of silence
+	lastHeard time.Duration
+	patience  time.Duration // with silence; 0: without end
+
+	h          Handler
+	shared     *SharedRecv // nil: recv has the receives
+	entries    *entries    // of either
+	recv       recvRing
+	deficit    int32   // consumed receives that wait for replacement
+	recentID   uint32  // of the socket that had the last message
+	recent     *Socket // nil: none
+	recvBit    uint64  // of cfg
+	maxMessage uint64  // of cfg
+
+	*engineRest
+}
+
+// engineRest is what few messages need of an engine.
+type engineRest struct {
 	window  Window
-	cap     *Cap
-	capWait capWait
+	cfg     Config
+	mem     Memory
+	quota   Quota
+	err     error   // why it failed
+	share   share   // of shared
+	newest  uint64  // SharedRecv.newest when this engine completed one last
+	capWait capWait // in cap
 	slabs   [2][]byte
-	deficit int // consumed receives that wait for replacement
+	flushed outList // messages whose last request was flushed: they end with the cause
 
 	inLine             int         // messages of the peer that are in a line of arrivals
 	waiting            arrivalLine // those whose turn has not come
 	turnPrev, turnNext *Engine     // in line with these
 
-	controls controlQueue
-	sched    scheduler
-	flushed  outList // messages whose last request was flushed: they end with the cause
-
 	table     table
-	sending   int // outgoing messages whose callers were not told yet
 	lingering []*Socket
 	transfers transfers
 	heldHead  *incoming
 	heldTail  *incoming
 	held      int
 	walk      uint64
-	scratch   *Scratch
 
-	leaving    bool          // Goodbye was called
-	goAwaySent bool          // and GOAWAY prepared
-	leaveBy    time.Duration // when it is prepared at the latest
-	drainBy    time.Duration
-	flushBy    time.Duration // when a flush without its cause is taken for the cause
-	flushErr   error
-	retryAt    time.Duration // for memory
-	lastHeard  time.Duration
-	pinged     bool
-	creditWait stall
-	windowWait stall
-	capStall   stall
-	slotWait   stall
-	stats      Stats
+	leaveBy  time.Duration // when GOAWAY is prepared at the latest
+	drainBy  time.Duration
+	flushBy  time.Duration // when a flush without its cause is taken for the cause
+	flushErr error
+	retryAt  time.Duration // for memory
+	stalls   [lacks]stall
+	stats    Stats // but for counts
 }
 
 // NewEngine makes the engine of a queue pair in any state up to RTS.
 func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine, error) {
 	e := &Engine{
-		cfg: cfg, qp: q, mem: mem, quota: quota, h: h,
-		credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, true), window: NewWindow(cfg.Window), cap: cfg.Cap, transfers: transfers{free: -1},
-		drainBy: Never, retryAt: Never, leaveBy: Never, flushBy: Never,
+		qp: q, h: h, credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, true), cap: cfg.Cap, arrivals: cfg.Arrivals, shared: cfg.Shared,
+		adaptive: cfg.WindowTarget > 0, initiator: cfg.Initiator, recvBit: cfg.RecvBit, maxMessage: cfg.MaxMessage,
+		eagerLimit: uint32(cfg.EagerLimit), peerBacklog: uint32(cfg.PeerBacklog), backlog: uint32(cfg.Backlog), alarm: Never,
 		sched: newScheduler(max(cfg.Fragment, cfg.EagerLimit+wire.HeaderLen)),
+		engineRest: &engineRest{
+			cfg: cfg, mem: mem, quota: quota, window: NewWindow(cfg.Window), transfers: transfers{free: -1},
+			drainBy: Never, retryAt: Never, leaveBy: Never, flushBy: Never,
+		},
 	}
+	e.ping(false)
 	e.credits.limit = int32(max(cfg.PeerDepth, cfg.PeerMost))
-	if cfg.WindowTarget > 0 {
+	if e.adaptive {
 		e.window = NewAdaptiveWindow(min(cfg.Fragment, cfg.Window), cfg.Window, cfg.WindowTarget)
 	}
 	var keys [2]qp.SGE
@@ -109,8 +138,8 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 	if e.scratch = cfg.Scratch; !e.scratch.fits(&cfg, q) {
 		e.scratch = NewScratch(cfg.SendDepth, cfg.RecvDepth, q.Caps().SendSGE)
 	}
-	e.chain = NewChain(e.scratch.sends, e.scratch.width, e.slabs[0], keys[0].LKey, cfg.IDBase)
-	if e.shared = cfg.Shared; e.shared != nil {
+	e.chain = NewChain(&e.scratch.sends, e.scratch.width, e.slabs[0], keys[0].LKey, cfg.IDBase)
+	if e.shared != nil {
 		e.entries = &e.shared.entries
 		return e, nil
 	}
@@ -128,13 +157,13 @@ func (e *Engine) Prepare() error {
 	if e.shared != nil {
 		return e.shared.enter(e)
 	}
-	wrs := e.recv.prepare(e.cfg.RecvDepth, e.mem)
+	// Not in the scratch: this may be another goroutine than the one whose that is.
+	wrs := e.recv.prepare(e.cfg.RecvDepth, e.mem, make([]qp.RecvWR, 0, e.cfg.RecvDepth))
 	if len(wrs) < e.cfg.RecvDepth {
 		return lacking(e.mem, e.cfg.EagerLimit)
 	}
 	n, err := e.qp.PostRecv(wrs)
-	e.recv.posted += uint64(n)
-	e.recv.batch = e.scratch.recvs // not before: this may be another goroutine
+	e.recv.wasPosted(n)
 	return err
 }
 
@@ -202,12 +231,12 @@ func (e *Engine) queue(s *Socket, m *outgoing) {
 	case s.state != sockOpen || e.leaving:
 		e.endOutgoing(m, e.closed(s))
 		return
-	case uint64(m.length) > e.cfg.MaxMessage:
+	case uint64(m.length) > e.maxMessage:
 		e.endOutgoing(m, ErrTooLarge)
 		return
 	}
 	m.sock = s
-	m.large = m.length > e.cfg.EagerLimit || len(m.pieces) > e.chain.PayloadSegments()
+	m.large = uint(m.length) > uint(e.eagerLimit) || len(m.pieces) > e.chain.PayloadSegments()
 	s.sending++
 	e.sending++
 	s.queue.push(m)
@@ -250,28 +279,46 @@ func (e *Engine) cancelAll(s *Socket, err error) {
 func (e *Engine) Goodbye(by time.Duration) {
 	if e.state == engineUp && !e.leaving {
 		e.leaving, e.leaveBy = true, by
+		e.setAlarm()
 	}
 	if e.state == engineNew {
 		e.Fail(by, ErrClosed)
 	}
 }
 
+// setAlarm finds the first deadline, when one of them has changed.
+func (e *Engine) setAlarm() {
+	e.alarm = min(e.drainBy, e.retryAt, e.leaveBy, e.flushBy)
+	if e.state == engineUp {
+		for _, s := range e.lingering {
+			e.alarm = min(e.alarm, s.lingerUntil)
+		}
+	}
+}
+
+// retryBy has Tick look for memory at that time at the latest.
+func (e *Engine) retryBy(t time.Duration) {
+	if t < e.retryAt {
+		e.retryAt = t
+		e.alarm = min(e.alarm, t)
+	}
+}
+
+// ping says whether the peer was asked for a sign of life and has given none: how long
+// it may be silent depends on that.
+func (e *Engine) ping(pinged bool) {
+	e.pinged, e.patience = pinged, e.cfg.PeerTimeout
+	if k := e.cfg.Keepalive; k > 0 && !pinged && (k < e.patience || e.patience <= 0) {
+		e.patience = k
+	}
+}
+
 // Deadline is when Tick wants to be called next, Never if it does not.
 func (e *Engine) Deadline() time.Duration {
-	d := min(e.drainBy, e.retryAt, e.leaveBy, e.flushBy)
-	if e.state != engineUp {
-		return d
+	if e.patience > 0 && e.state == engineUp {
+		return min(e.alarm, e.lastHeard+e.patience)
 	}
-	for _, s := range e.lingering {
-		d = min(d, s.lingerUntil)
-	}
-	if e.cfg.Keepalive > 0 && !e.pinged {
-		d = min(d, e.lastHeard+e.cfg.Keepalive)
-	}
-	if e.cfg.PeerTimeout > 0 {
-		d = min(d, e.lastHeard+e.cfg.PeerTimeout)
-	}
-	return d
+	return e.alarm
 }
 
 // Tick does what is due.
@@ -297,13 +344,14 @@ func (e *Engine) Tick(now time.Duration) {
 		e.Retry(now)
 	}
 	e.linger(now)
+	e.setAlarm()
 	quiet := now - e.lastHeard
 	if e.cfg.PeerTimeout > 0 && quiet >= e.cfg.PeerTimeout {
 		e.Fail(now, ErrPeerTimeout)
 		return
 	}
 	if e.cfg.Keepalive > 0 && quiet >= e.cfg.Keepalive && !e.pinged {
-		e.pinged = true
+		e.ping(true)
 		e.control(control{typ: wire.Ping, a: uint64(now)})
 	}
 }
@@ -313,12 +361,12 @@ func (e *Engine) Complete(now time.Duration, c *cq.Completion) {
 	if e.state == engineDown {
 		return
 	}
-	if c.ID&e.cfg.RecvBit != 0 {
+	if c.ID&e.recvBit != 0 {
 		e.completeRecv(now, c)
 	} else {
 		e.completeSend(now, c)
 	}
-	if e.state == engineFailed && e.chain.InFlight() == 0 && e.receiving() == 0 && (e.shared == nil || c.ID&e.cfg.RecvBit == 0) {
+	if e.state == engineFailed && e.chain.InFlight() == 0 && e.receiving() == 0 && (e.shared == nil || c.ID&e.recvBit == 0) {
 		e.down()
 	}
 }

@@ -27,13 +27,11 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 	if err := e.qp.Modify(&qp.Attr{State: qp.Err}, qp.MaskState); err != nil {
 		e.drainBy = now // the device does not answer: only closing is left
 	}
-	e.creditWait.update(now, false)
-	e.windowWait.update(now, false)
-	e.capStall.update(now, false)
+	e.setAlarm()
+	e.stall(now, 0)
 	e.cap.leave(e)
-	e.slotWait.update(now, false)
-	for i := e.chain.first; i < e.chain.next; i++ {
-		if m := e.chain.slots[i&e.chain.mask].msg; m != nil {
+	for i := e.chain.first; i != e.chain.next; i++ {
+		if m := e.chain.slots[e.chain.at(i)].msg; m != nil {
 			e.endOutgoing(m, cause)
 		}
 	}
@@ -43,7 +41,7 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 	for s := e.chain.abandon(); s != nil; s = e.chain.abandon() {
 		e.freeSlot(s, false)
 	}
-	e.chain.batch = e.chain.batch[:0]
+	e.chain.batch.wrs = e.chain.batch.wrs[:0]
 	for _, t := range [][]*Socket{e.table.own, e.table.peer} {
 		for _, s := range t {
 			if s != nil {
@@ -56,6 +54,7 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 		if e.shared != nil {
 			e.drainBy += settleShared
 		}
+		e.setAlarm()
 	}
 }
 
@@ -71,15 +70,16 @@ func (e *Engine) failedRequest(now time.Duration, c *cq.Completion) {
 		e.Fail(now, ErrClosed)
 	} else if c.Status != cq.WRFlushError {
 		e.Fail(now, c.Err())
-	} else if e.flushErr == nil && e.state < engineFailed {
-		e.flushErr, e.flushBy = c.Err(), now+flushGrace
+	} else if !e.flushing && e.state < engineFailed {
+		e.flushing, e.flushErr, e.flushBy = true, c.Err(), now+flushGrace
+		e.setAlarm()
 		e.cap.leave(e)
 	}
 }
 
 func (e *Engine) failSocket(s *Socket, cause error) {
 	for in := s.inHead; in != nil; in = in.next {
-		e.cfg.Arrivals.forget(in) // others need not wait for it
+		e.arrivals.forget(in) // others need not wait for it
 	}
 	e.failSends(s, cause)
 	if s.told {
@@ -103,6 +103,7 @@ func (e *Engine) down() {
 		e.stats.CloseErrors++
 	}
 	e.state, e.drainBy = engineDown, Never
+	e.setAlarm()
 	e.leaveShared()
 	for e.chain.InFlight() > 0 {
 		e.freeSlot(e.chain.release(), false)
@@ -129,9 +130,7 @@ func (e *Engine) Abort() {
 }
 
 func (e *Engine) freeMemory() {
-	if e.recv != nil {
-		e.recv.free(e.mem)
-	}
+	e.recv.free(e.mem)
 	for i, b := range e.slabs {
 		if b != nil {
 			e.mem.Free(b)

@@ -24,7 +24,7 @@ func (e *Engine) completeRecv(now time.Duration, c *cq.Completion) {
 		return
 	}
 	if e.received(now, entry, c) {
-		if e.deficit++; e.deficit >= e.cfg.RecvDepth/2 {
+		if e.deficit++; int(e.deficit) >= len(e.recv.list)/2 {
 			e.replenish(now)
 		}
 	}
@@ -40,7 +40,9 @@ func (e *Engine) received(now time.Duration, entry int, c *cq.Completion) bool {
 	if e.state != engineUp {
 		return false
 	}
-	e.lastHeard, e.pinged = now, false
+	if e.lastHeard = now; e.pinged {
+		e.ping(false)
+	}
 	var err error
 	if c.Opcode == cq.RecvWriteWithImm && c.Flags&cq.HasImm != 0 {
 		err = e.onFinal(c.Imm, c.ByteLen)
@@ -61,7 +63,7 @@ func (e *Engine) Receiver(c *cq.Completion) *Socket {
 	if e.state != engineUp {
 		return nil
 	}
-	return e.socket(wire.SocketOf(e.entries.header(int(uint32(c.ID) % uint32(len(e.entries.bufs))))))
+	return e.socket(wire.SocketOf(e.entries.header(int(uint32(c.ID) % uint32(len(e.entries.list))))))
 }
 
 // replenish posts replacements for consumed receives, and grants them.
@@ -70,17 +72,17 @@ func (e *Engine) replenish(now time.Duration) {
 		e.regrant(now)
 		return
 	}
-	if e.deficit < e.cfg.RecvDepth/2 || e.state != engineUp {
+	if int(e.deficit) < len(e.recv.list)/2 || e.state != engineUp {
 		return
 	}
-	wrs := e.recv.prepare(min(e.deficit, e.recv.missing()), e.mem)
+	wrs := e.recv.prepare(min(int(e.deficit), e.recv.missing()), e.mem, e.scratch.recvs)
 	if len(wrs) == 0 {
-		e.retryAt = min(e.retryAt, now+memoryRetry)
+		e.retryBy(now + memoryRetry)
 		return
 	}
 	n, err := e.qp.PostRecv(wrs)
-	e.recv.posted += uint64(n)
-	e.deficit -= n
+	e.recv.wasPosted(n)
+	e.deficit -= int32(n)
 	e.credits.Posted(n)
 	e.stats.RecvPosts++
 	if err != nil {
@@ -100,7 +102,7 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 	if !e.credits.Learn(Count(h.Granted)) {
 		return protocolError(h.Type, "granted", uint64(h.Granted), "at most the receive depth of the hello ahead of what was sent")
 	}
-	body := e.entries.bufs[entry][:n-wire.HeaderLen]
+	body := e.entries.list[entry].buf[:n-wire.HeaderLen]
 	switch h.Type {
 	case wire.Credit:
 		return nil
@@ -121,6 +123,7 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 	if s == nil {
 		return protocolError(h.Type, "socket", uint64(h.Socket), "an open socket")
 	}
+	e.recent, e.recentID = s, h.Socket
 	switch h.Type {
 	case wire.Data:
 		return e.onData(s, &h, entry, len(body))
@@ -155,7 +158,7 @@ func (e *Engine) announced(s *Socket, h *wire.Header) error {
 	if h.Sequence != s.received {
 		return protocolError(h.Type, "sequence", uint64(h.Sequence), "one more than the last")
 	}
-	if s.received-s.taken >= uint32(e.cfg.Backlog) {
+	if s.received-s.taken >= e.backlog {
 		return protocolError(h.Type, "sequence", uint64(h.Sequence), "at most the backlog of the hello ahead of what was taken")
 	}
 	s.received++
@@ -175,7 +178,7 @@ func (e *Engine) onData(s *Socket, h *wire.Header, entry, n int) error {
 	}
 	b := e.entries.hand(entry)[:n]
 	if s.inHead == nil || s.unordered {
-		e.stats.Received++
+		e.counts.received++
 		e.h.Message(s, b, 0)
 		return nil
 	}
@@ -211,7 +214,7 @@ func (e *Engine) onRTS(now time.Duration, s *Socket, h *wire.Header, o *wire.Off
 	if e.held <= maxSkipped {
 		e.Retry(now)
 	} else if e.retryAt == Never {
-		e.retryAt = now + memoryRetry
+		e.retryBy(now + memoryRetry)
 	}
 	if in.state == recvHeld {
 		e.stats.Held++
@@ -233,8 +236,8 @@ func (e *Engine) Retry(now time.Duration) {
 	if e.state != engineUp {
 		return
 	}
-	if e.cfg.Arrivals != nil {
-		e.cfg.Arrivals.Admit(now)
+	if e.arrivals != nil {
+		e.arrivals.Admit(now)
 	}
 	e.walk++
 	skipped := 0
@@ -271,7 +274,7 @@ func (e *Engine) Retry(now time.Duration) {
 		}
 	}
 	if e.held > 0 || e.waiting.head != nil {
-		e.retryAt = min(e.retryAt, now+memoryRetry)
+		e.retryBy(now + memoryRetry)
 	}
 }
 
@@ -305,7 +308,7 @@ func (e *Engine) grant(now time.Duration, in *incoming) bool {
 		in.state = recvReading
 		in.sock.reading++
 	}
-	e.cfg.Arrivals.expect(now, in)
+	e.arrivals.expect(now, in)
 	return true
 }
 
@@ -333,7 +336,7 @@ func (e *Engine) onFinal(imm, n uint32) error {
 		return protocolError(0, "length of the final fragment", uint64(n), "at least 1, at most a fragment and the message")
 	}
 	e.transfers.release(in.slot)
-	e.cfg.Arrivals.forget(in)
+	e.arrivals.forget(in)
 	in.state = recvReady
 	e.done(in)
 	return nil
@@ -364,7 +367,7 @@ func (e *Engine) finish(in *incoming) {
 		e.dropBuffer(in)
 		e.Taken(s, 1)
 	default:
-		e.stats.Received++
+		e.counts.received++
 		e.h.Message(s, in.buf, in.reserved)
 	}
 	e.recycleIncoming(in)

@@ -14,10 +14,10 @@ const signalShare = 4
 // Flush schedules as much as slots, credits and window allow, and posts it with
 // one doorbell.
 func (e *Engine) Flush(now time.Duration) {
-	if e.cfg.Arrivals != nil {
-		e.cfg.Arrivals.Admit(now)
+	if e.arrivals != nil {
+		e.arrivals.Admit(now)
 	}
-	if e.state != engineUp || e.flushErr != nil {
+	if e.state != engineUp || e.flushing {
 		return
 	}
 	if e.controls.n > maxControls {
@@ -26,6 +26,7 @@ func (e *Engine) Flush(now time.Duration) {
 	}
 	if e.leaving && !e.goAwaySent && (e.sending == 0 || now >= e.leaveBy) {
 		e.goAwaySent, e.leaveBy = true, now+e.cfg.Linger
+		e.setAlarm()
 		e.control(control{typ: wire.GoAway, reason: wire.ReasonLeaving})
 	}
 	e.schedule(now)
@@ -35,9 +36,9 @@ func (e *Engine) Flush(now time.Duration) {
 	wrs, signaled := e.chain.flush()
 	n, err := e.qp.PostSend(wrs)
 	e.chain.flushed(n)
-	e.stats.Doorbells++
-	e.stats.Requests += uint64(n)
-	e.stats.Signaled += uint64(signaled)
+	e.counts.doorbells++
+	e.counts.requests += uint64(n)
+	e.counts.signaled += uint64(signaled)
 	if err != nil {
 		e.Fail(now, err)
 	}
@@ -45,16 +46,20 @@ func (e *Engine) Flush(now time.Duration) {
 
 func (e *Engine) schedule(now time.Duration) {
 	if e.chain.Free() == 0 {
-		e.slotWait.update(now, e.hasWork())
+		short := e.short &^ ofSlots
+		if e.hasWork() {
+			short |= ofSlots
+		}
+		e.stall(now, short)
 		e.cap.leave(e) // others need not wait for our slots
 		return
 	}
-	e.chain.now, e.chain.every = now, max(max(e.window.Limit(), e.cfg.PeerExpect)/signalShare, 1)
-	e.slotWait.update(now, false)
+	e.chain.batch.now = now
 	for e.controls.n > 0 && e.chain.Free() > 0 && e.credits.CanSend() {
 		e.sendControl()
 	}
 	if e.goAwaySent {
+		e.stall(now, e.short&^ofSlots)
 		e.cap.leave(e)
 	} else {
 		e.scheduleSockets(now)
@@ -71,13 +76,13 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 	for n := e.credits.Balance(); n > reserve && e.sched.finals.n > 0; n-- {
 		e.sched.resume(e.sched.finals.head)
 	}
-	creditStop, room := false, roomForWrite
+	short, room := uint8(0), roomForWrite
 	for e.chain.Free() > 0 {
 		may := uint8(0)
 		if e.credits.CanSend() {
 			may = startable
 		} else if e.sched.beginners() > 0 {
-			creditStop = true
+			short = ofCredits
 		}
 		if room == roomForWrite {
 			may |= fragmenting
@@ -98,19 +103,26 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 	if e.cap != nil && room != capFull {
 		e.cap.leave(e) // it is not what we wait for
 	}
-	e.creditWait.update(now, creditStop || e.sched.finals.n > 0)
-	e.windowWait.update(now, room == windowFull)
-	e.capStall.update(now, room == capFull)
+	if e.sched.finals.n > 0 {
+		short = ofCredits
+	}
+	switch room {
+	case windowFull:
+		short |= ofWindow
+	case capFull:
+		short |= ofCap
+	}
+	e.stall(now, short)
 }
 
 // visitStart begins the socket's next message: whole if it is small, else by
 // asking. There is a credit.
 func (e *Engine) visitStart(s *Socket) {
-	e.stats.Visits++
 	m := s.queue.pop()
 	m.seq = s.sent
 	s.sent++
 	if m.large {
+		e.stats.Visits++
 		s.requested.push(m)
 		e.sendRTS(s, m)
 		e.sched.remove(starts, s)
@@ -118,8 +130,8 @@ func (e *Engine) visitStart(s *Socket) {
 		m.state = sendPosted
 		m.refs++
 		e.sendHeader(wire.Data, 0, s.id, m.seq, 0, m)
-		e.stats.Eager++
-		e.stats.EagerBytes += uint64(m.length)
+		e.counts.eager++
+		e.counts.eagerBytes += uint64(m.length)
 		e.sched.spend(starts, s, wire.HeaderLen+m.length, e.startable(s) && !s.queue.head.large)
 	}
 	if e.startable(s) {
@@ -153,6 +165,11 @@ const (
 	capFull           // the bound over all engines
 )
 
+// signalEvery is after how many bytes of fragments one is signaled.
+func (e *Engine) signalEvery() int {
+	return max(max(e.window.Limit(), e.cfg.PeerExpect)/signalShare, 1)
+}
+
 // visitWrite prepares one fragment of the socket's oldest granted message.
 func (e *Engine) visitWrite(s *Socket) room {
 	e.stats.Visits++
@@ -169,6 +186,7 @@ func (e *Engine) visitWrite(s *Socket) room {
 		e.cap.wait(e, n)
 		return capFull
 	}
+	e.chain.batch.every = e.signalEvery()
 	n, final := e.chain.write(m, n)
 	e.window.Take(n)
 	if e.cap != nil {
@@ -209,7 +227,7 @@ func (e *Engine) completeSend(now time.Duration, c *cq.Completion) {
 	if c.Status != cq.Success {
 		e.failedRequest(now, c)
 	}
-	if e.cfg.WindowTarget > 0 && c.Status == cq.Success {
+	if e.adaptive && c.Status == cq.Success {
 		e.sample(now, n)
 	}
 	for ; n > 1; n-- {

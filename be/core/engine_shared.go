@@ -53,7 +53,7 @@ func (e *Engine) regrant(now time.Duration) {
 		e.credits.Posted(n)
 	}
 	if s.due() { // there was no memory for more
-		e.retryAt = min(e.retryAt, now+memoryRetry)
+		e.retryBy(now + memoryRetry)
 	}
 	p.granted(now, s)
 }
@@ -76,12 +76,7 @@ func (e *Engine) onLent(h *wire.Header) error {
 
 // receiving is the number of receives that are posted for this engine alone and not
 // completed.
-func (e *Engine) receiving() int {
-	if e.recv == nil {
-		return 0
-	}
-	return e.recv.outstanding()
-}
+func (e *Engine) receiving() int { return e.recv.outstanding() }
 
 // leaveShared takes the engine's share back, after its queue pair was closed. One that
 // left in good order was between two messages.

@@ -190,10 +190,65 @@ func TestSchedulerAgreesWithItself(t *testing.T) {
 				}
 			}
 			for k := range kinds {
-				if c.wheels[k].n != len(waits[k]) {
-					t.Fatalf("seed %d: %d sockets of kind %d wait, the wheel has %d", seed, len(waits[k]), k, c.wheels[k].n)
+				if n := c.waiting(k); n != len(waits[k]) {
+					t.Fatalf("seed %d: %d sockets of kind %d wait, the scheduler has %d", seed, len(waits[k]), k, n)
 				}
 			}
+		}
+	}
+}
+
+// TestSoloChangesNothing: who is served next, and with what share, is the same if no
+// socket is ever treated as alone.
+func TestSoloChangesNothing(t *testing.T) {
+	for _, seed := range seeds(t, 200) {
+		rng := rand.New(rand.NewPCG(seed, 12))
+		longest := 1 + rng.IntN(100_000)
+		cs := [2]scheduler{newScheduler(longest), newScheduler(longest)}
+		var socks [2][3]Socket
+		for j := range socks[0] {
+			weight := uint16(1 + rng.IntN(5))
+			for i := range cs {
+				socks[i][j] = Socket{weight: weight, socketRest: new(socketRest)}
+			}
+		}
+		solos := 0
+		for step := range 1000 {
+			do, k, j, may, n, more := rng.IntN(5), kind(rng.IntN(int(kinds))), rng.IntN(3), uint8(1+rng.IntN(7)), rng.IntN(longest+1), rng.IntN(3) > 0
+			if rng.IntN(4) > 0 {
+				j, k = 0, writes
+			}
+			var got [2]string
+			for i := range cs {
+				c := &cs[i]
+				switch do {
+				case 0:
+					c.add(k, &socks[i][j])
+				case 1:
+					c.remove(k, &socks[i][j])
+				default:
+					k, s := c.next(may)
+					got[i] = fmt.Sprint(k)
+					if s == nil {
+						break
+					}
+					if do > 2 { // else it finds no room
+						c.spend(k, s, n, more)
+					}
+					got[i] += fmt.Sprint(" ", s.share, s == &socks[i][0], s == &socks[i][1])
+				}
+				got[i] += fmt.Sprint(" ", c.busy(), c.beginners())
+			}
+			if cs[0].solo != nil {
+				solos++
+			}
+			cs[1].endSolo()
+			if got[0] != got[1] {
+				t.Fatalf("seed %d, step %d: %s, want %s", seed, step, got[0], got[1])
+			}
+		}
+		if solos == 0 {
+			t.Fatalf("seed %d: no socket was ever alone", seed)
 		}
 	}
 }

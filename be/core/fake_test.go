@@ -370,8 +370,8 @@ func (w *world) settle() {
 
 // check holds an engine to its invariants.
 func (w *world) check(s *side) {
-	c := s.e.chain
-	if c.InFlight() < 0 || c.Pending() < 0 || c.Free() < 0 || c.InFlight()+c.Pending()+c.Free() != c.depth {
+	c := &s.e.chain
+	if c.InFlight() < 0 || c.Pending() < 0 || c.Free() < 0 || c.InFlight()+c.Pending()+c.Free() != int(c.depth) {
 		w.t.Fatalf("%s: %d in flight, %d pending, %d free of %d", s.name, c.InFlight(), c.Pending(), c.Free(), c.depth)
 	}
 	most := s.e.window.most
@@ -390,7 +390,7 @@ func (w *world) check(s *side) {
 	if s.qp.full > 0 {
 		w.t.Fatalf("%s: the queue was full at a post", s.name)
 	}
-	if s.e.receiving() > len(s.e.entries.bufs) {
+	if s.e.receiving() > len(s.e.entries.list) {
 		w.t.Fatalf("%s: %d receives posted", s.name, s.e.receiving())
 	}
 }

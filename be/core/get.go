@@ -103,6 +103,7 @@ func (e *Engine) visitRead(s *Socket) room {
 		e.cap.wait(e, n)
 		return capFull
 	}
+	e.chain.batch.every = e.signalEvery()
 	if in != nil {
 		e.chain.read(in, n)
 	} else {
@@ -145,7 +146,7 @@ func (e *Engine) endRead(in *incoming) {
 	s := in.sock
 	e.control(control{typ: wire.Fin, id: s.id, seq: in.seq, reason: in.gaveUp})
 	s.reading--
-	e.cfg.Arrivals.forget(in)
+	e.arrivals.forget(in)
 	in.state = recvReady
 	if in.gaveUp != wire.ReasonNone {
 		e.dropBuffer(in)

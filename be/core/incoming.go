@@ -177,7 +177,7 @@ func (e *Engine) unhold(in *incoming) {
 
 // dropBuffer gives a message's buffer and quota back.
 func (e *Engine) dropBuffer(in *incoming) {
-	e.cfg.Arrivals.forget(in)
+	e.arrivals.forget(in)
 	if in.buf != nil {
 		e.mem.Free(in.buf)
 		in.buf = nil

@@ -155,7 +155,7 @@ func (e *Engine) unref(m *outgoing, ok bool) {
 	case m.state == sendPosted && !ok && e.state == engineUp:
 		e.flushed.push(m)
 	case m.state == sendPosted: // in no list any more
-		e.stats.Sent++
+		e.counts.sent++
 		e.sending--
 		s := m.sock
 		if s.sending--; s.state == sockClosing {

@@ -12,16 +12,22 @@ import (
 // buffer for the body, so that the body of an eager message lies at the start of a
 // buffer of its own: it is handed out as it is, and a fresh one takes its place.
 type entries struct {
-	bufs [][]byte    // nil: handed out, or not allocated yet
-	sges [][2]qp.SGE // of an entry: its header, and its buffer if there is one
+	list []entry
 	slab []byte
 	size int // bytes of a body
 }
 
+// entry is the place of one receive: a line of the cache.
+type entry struct {
+	buf  []byte    // nil: handed out, or not allocated yet
+	sges [2]qp.SGE // its header, and its buffer if there is one
+	_    [8]byte
+}
+
 func newEntries(n, size int, slab []byte, lkey mr.LKey) entries {
-	r := entries{bufs: make([][]byte, n), sges: make([][2]qp.SGE, n), slab: slab, size: size}
-	for i := range r.sges {
-		r.sges[i][0] = qp.SGE{Addr: mr.Addr(r.header(i)), Length: wire.HeaderLen, LKey: lkey}
+	r := entries{list: make([]entry, n), slab: slab, size: size}
+	for i := range r.list {
+		r.list[i].sges[0] = qp.SGE{Addr: mr.Addr(r.header(i)), Length: wire.HeaderLen, LKey: lkey}
 	}
 	return r
 }
@@ -36,52 +42,63 @@ type recvRing struct {
 	entries
 	idBase uint64
 
-	next   int    // the entry of the next receive to complete
-	taken  uint64 // receives that completed
-	posted uint64 // receives that were posted
-	batch  []qp.RecvWR
+	next   int32  // the entry of the next receive to complete
+	fill   int32  // the entry of the next receive to be posted
+	taken  uint32 // receives that completed, mod 2^32
+	posted uint32 // receives that were posted, mod 2^32
 }
 
-func newRecvRing(depth, size int, slab []byte, lkey mr.LKey, idBase uint64) *recvRing {
-	return &recvRing{entries: newEntries(depth, size, slab, lkey), idBase: idBase, batch: make([]qp.RecvWR, 0, depth)}
+func newRecvRing(depth, size int, slab []byte, lkey mr.LKey, idBase uint64) recvRing {
+	return recvRing{entries: newEntries(depth, size, slab, lkey), idBase: idBase}
 }
 
 // outstanding is the number of receives that are posted and not completed.
 func (r *recvRing) outstanding() int { return int(r.posted - r.taken) }
 
 // missing is the number of receives that could be posted.
-func (r *recvRing) missing() int { return len(r.bufs) - r.outstanding() }
+func (r *recvRing) missing() int { return len(r.list) - r.outstanding() }
+
+// after is the entry after i.
+func (r *recvRing) after(i int32) int32 {
+	if i++; int(i) == len(r.list) {
+		return 0
+	}
+	return i
+}
 
 // complete takes the completion of the receive with this ID and gives its entry.
 // Receives complete in the order of posting (IBTA 1.4, 9.9.2.1.1): another ID
 // is none of ours.
 func (r *recvRing) complete(id uint32) (entry int, ok bool) {
-	if r.outstanding() == 0 || id != uint32(r.taken) {
+	if r.posted == r.taken || id != r.taken {
 		return 0, false
 	}
-	entry = r.next
-	if r.next++; r.next == len(r.bufs) {
-		r.next = 0
-	}
+	entry = int(r.next)
+	r.next = r.after(r.next)
 	r.taken++
 	return entry, true
 }
 
-// prepare builds up to n receives, and stops early when memory runs out.
-func (r *recvRing) prepare(n int, mem Memory) []qp.RecvWR {
-	r.batch = r.batch[:0]
-	i := int(r.posted % uint64(len(r.bufs)))
+// prepare builds up to n receives, into a batch that has room for them, and stops early
+// when memory runs out.
+func (r *recvRing) prepare(n int, mem Memory, batch []qp.RecvWR) []qp.RecvWR {
+	batch = batch[:0]
+	i := r.fill
 	for range n {
-		if r.bufs[i] == nil && !r.refill(i, mem) {
+		if r.list[i].buf == nil && !r.refill(int(i), mem) {
 			break
 		}
-		id := uint32(r.posted) + uint32(len(r.batch))
-		r.batch = append(r.batch, qp.RecvWR{ID: r.idBase | uint64(id), SGEs: r.sges[i][:]})
-		if i++; i == len(r.bufs) {
-			i = 0
-		}
+		id := r.posted + uint32(len(batch))
+		batch = append(batch, qp.RecvWR{ID: r.idBase | uint64(id), SGEs: r.list[i].sges[:]})
+		i = r.after(i)
 	}
-	return r.batch
+	return batch
+}
+
+// wasPosted says that the device took the first n of those that were prepared.
+func (r *recvRing) wasPosted(n int) {
+	r.posted += uint32(n)
+	r.fill = int32((int(r.fill) + n) % max(len(r.list), 1))
 }
 
 func (r *entries) refill(i int, mem Memory) bool {
@@ -94,7 +111,7 @@ func (r *entries) refill(i int, mem Memory) bool {
 		mem.Free(b)
 		return false
 	}
-	r.bufs[i], r.sges[i][1] = b, qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: key}
+	r.list[i].buf, r.list[i].sges[1] = b, qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: key}
 	return true
 }
 
@@ -110,14 +127,14 @@ func lacking(mem Memory, size int) error {
 
 // hand gives entry i's buffer away.
 func (r *entries) hand(i int) []byte {
-	b := r.bufs[i]
-	r.bufs[i] = nil
+	b := r.list[i].buf
+	r.list[i].buf = nil
 	return b
 }
 
 // free gives every buffer back.
 func (r *entries) free(mem Memory) {
-	for i := range r.bufs {
+	for i := range r.list {
 		if b := r.hand(i); b != nil {
 			mem.Free(b)
 		}

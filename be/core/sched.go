@@ -40,20 +40,22 @@ const (
 // rest: a socket whose messages have not been asked for early enough would not use
 // its share.
 type scheduler struct {
-	wheels [kinds]wheel
+	// solo is the socket that nobody else waits beside, with work of one kind, or nil.
+	// What it is served moves its share alone: endSolo lets the rest follow. It is at
+	// its wheel's round, or, if it found nobody when it came, in no wheel: its at is
+	// soloSlot then. A socket that is always alone touches no wheel.
+	solo   *Socket
+	round  uint64 // the furthest that anybody was served in
+	turn   int32  // pieces in a row from who is first in the present round
+	of     kind   // what solo waits with
+	served bool   // it was, since it came
+	last   kind   // whose turn it was
 	filled uint8  // kinds whose wheel is not empty
+	asked  bool   // the last visit was to one of asks
+	shift  uint8  // log2 of the share of a round
 	finals line   // waiting writers whose final fragment waits for a credit
 	asks   line   // sockets whose next message is large, to be asked for
-	asked  bool   // the last visit was to one of these
-	round  uint64 // the furthest that anybody was served in
-	shift  uint8  // log2 of the share of a round
-	last   kind   // whose turn it was
-	turn   int    // pieces in a row from who is first in the present round
-
-	// solo is the socket that nobody else waits beside, with work of the last kind, or
-	// nil. It is at its wheel's round, and what it is served moves its share alone:
-	// endSolo lets wheel and round follow.
-	solo *Socket
+	wheels [kinds]wheel
 }
 
 const (
@@ -80,11 +82,12 @@ const (
 // MaxWeight is the largest weight of a socket.
 const MaxWeight = 1 << weightBits
 
-// In Socket.at, finalsSlot and asksSlot stand for these lines, 0 for none, and i+1
-// for the i-th slot.
+// In Socket.at, finalsSlot and asksSlot stand for these lines, soloSlot for none though
+// it waits, 0 for none, and i+1 for the i-th slot.
 const (
 	finalsSlot = 255
 	asksSlot   = 254
+	soloSlot   = 253
 )
 
 // newScheduler is for pieces of at most longest bytes.
@@ -177,31 +180,58 @@ func (c *scheduler) settle(w *wheel) uint64 {
 }
 
 // beginners is the number of sockets with a message to begin.
-func (c *scheduler) beginners() int { return c.wheels[starts].n + int(c.asks.n) }
+func (c *scheduler) beginners() int { return c.waiting(starts) + int(c.asks.n) }
+
+// waiting is the number of sockets with work of a kind in a wheel, or in its stead.
+func (c *scheduler) waiting(k kind) int {
+	if c.solo != nil && c.solo.at[k] == soloSlot {
+		return 1
+	}
+	if c.filled>>k&1 == 0 {
+		return 0
+	}
+	return c.wheels[k].n
+}
 
 // busy is the number of sockets that wait with work, each counted once for each
 // kind.
 func (c *scheduler) busy() int {
 	n := int(c.finals.n + c.asks.n)
-	for k := range c.wheels {
-		n += c.wheels[k].n
+	for k := range kinds {
+		n += c.waiting(k)
 	}
 	return n
 }
 
 // endSolo goes before anything that moves a socket or looks at rounds.
 func (c *scheduler) endSolo() {
-	if s := c.solo; s != nil {
-		c.solo = nil
-		w := &c.wheels[c.last]
-		w.skew = s.share>>c.shift - w.pos
-		c.round = max(c.round, w.pos+w.skew)
+	s := c.solo
+	if s == nil {
+		return
 	}
+	c.solo = nil
+	if s.at[c.of] == soloSlot {
+		if c.served {
+			c.round = max(c.round, s.share>>c.shift)
+		}
+		c.settle(&c.wheels[c.of])
+		c.place(c.of, s)
+		return
+	}
+	w := &c.wheels[c.of]
+	w.skew = s.share>>c.shift - w.pos
+	c.round = max(c.round, w.pos+w.skew)
 }
 
 // add has a socket visited, unless it waits for that already.
 func (c *scheduler) add(k kind, s *Socket) {
 	if s.at[k] != 0 {
+		return
+	}
+	if c.filled == 0 && c.solo == nil && c.asks.n == 0 {
+		s.share = max(s.share, c.round<<c.shift)
+		c.solo, c.of, c.served = s, k, false
+		s.at[k] = soloSlot
 		return
 	}
 	c.endSolo()
@@ -241,7 +271,14 @@ func (c *scheduler) place(k kind, s *Socket) {
 // remove takes a socket out, if it waits.
 func (c *scheduler) remove(k kind, s *Socket) {
 	at := s.at[k]
-	if at == 0 {
+	switch {
+	case at == 0:
+		return
+	case at == soloSlot:
+		if c.served {
+			c.round = max(c.round, s.share>>c.shift)
+		}
+		c.solo, s.at[k] = nil, 0
 		return
 	}
 	c.endSolo()
@@ -279,8 +316,10 @@ func (c *scheduler) resume(s *Socket) {
 // next gives the socket to visit, of the kinds of work that may go on, nil if there
 // is none. If several are due in one round, kinds take turns.
 func (c *scheduler) next(may uint8) (kind, *Socket) {
-	if c.solo != nil && may>>(c.last&7)&1 != 0 {
-		return c.last, c.solo
+	if s := c.solo; s != nil && may>>(c.of&7)&1 != 0 {
+		c.last, c.asked = c.of, false
+		c.round = max(c.round, s.share>>c.shift)
+		return c.of, s
 	}
 	return c.choose(may)
 }
@@ -350,9 +389,17 @@ func (c *scheduler) spend(k kind, s *Socket, n int, more bool) {
 	if s.weight > 1 {
 		cost /= uint64(s.weight)
 	}
-	if more && c.solo == s {
-		s.share += cost
-		return
+	if c.solo == s {
+		switch {
+		case more:
+			s.share += cost
+			c.served = true
+			return
+		case s.at[k] == soloSlot:
+			s.share += cost
+			c.solo, s.at[k] = nil, 0
+			return
+		}
 	}
 	c.endSolo()
 	w := &c.wheels[k]
@@ -362,9 +409,9 @@ func (c *scheduler) spend(k kind, s *Socket, n int, more bool) {
 	case !more:
 		c.remove(k, s)
 	case w.n == 1 && c.filled == 1<<k && c.asks.n == 0:
-		c.solo = s
+		c.solo, c.of, c.served = s, k, true
 	case s.share>>c.shift <= round: // once more in this round
-		if c.turn++; c.turn >= turnMost || c.turn*w.n >= cycleMost { // after the others
+		if c.turn++; c.turn >= turnMost || int(c.turn)*w.n >= cycleMost { // after the others
 			c.turn = 0
 			if l := &w.slots[w.pos%wheelSlots]; l.head != l.tail {
 				l.remove(k, s)

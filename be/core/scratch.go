@@ -1,12 +1,16 @@
 package core
 
-import "github.com/byteexpress/byteexpress/qp"
+import (
+	"math"
+
+	"github.com/byteexpress/byteexpress/qp"
+)
 
 // Scratch is what engines of one goroutine share, so that what one has just used is in
 // the cache when the next needs it: requests on their way into a post, and what messages
 // are kept in. An engine that has none of them waiting holds none.
 type Scratch struct {
-	sends []qp.SendWR
+	sends batch
 	width int // segments of each
 	recvs []qp.RecvWR
 	out   *outgoing // free ones
@@ -15,21 +19,21 @@ type Scratch struct {
 
 // NewScratch is for engines of these depths, and requests of width segments.
 func NewScratch(sendDepth, recvDepth, width int) *Scratch {
-	return &Scratch{sends: newBatch(sendDepth, width), width: width, recvs: make([]qp.RecvWR, 0, recvDepth)}
+	return &Scratch{sends: *newBatch(sendDepth, width), width: width, recvs: make([]qp.RecvWR, 0, recvDepth)}
 }
 
 // fits reports whether an engine of this configuration may use it. Any goroutine: it looks
 // at nothing that changes.
 func (s *Scratch) fits(cfg *Config, q qp.QP) bool {
-	return s != nil && cap(s.sends) == cfg.SendDepth && s.width <= q.Caps().SendSGE && cap(s.recvs) >= cfg.RecvDepth
+	return s != nil && cap(s.sends.wrs) == cfg.SendDepth && s.width <= q.Caps().SendSGE && cap(s.recvs) >= cfg.RecvDepth
 }
 
 // newBatch makes room for n requests of width segments.
-func newBatch(n, width int) []qp.SendWR {
-	batch := make([]qp.SendWR, n)
+func newBatch(n, width int) *batch {
+	wrs := make([]qp.SendWR, n)
 	sges := make([]qp.SGE, n*width)
-	for i := range batch {
-		batch[i].SGEs = sges[i*width : (i+1)*width : (i+1)*width]
+	for i := range wrs {
+		wrs[i].SGEs = sges[i*width : (i+1)*width : (i+1)*width]
 	}
-	return batch[:0]
+	return &batch{wrs: wrs[:0], every: math.MaxInt}
 }

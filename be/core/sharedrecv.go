@@ -104,10 +104,10 @@ func (p *SharedRecv) post() error {
 	n := len(p.free)
 	for ; n > 0; n-- {
 		i := int(p.free[n-1])
-		if p.bufs[i] == nil && !p.refill(i, p.mem) {
+		if p.list[i].buf == nil && !p.refill(i, p.mem) {
 			break
 		}
-		p.batch = append(p.batch, qp.RecvWR{ID: p.idBase | uint64(i), SGEs: p.sges[i][:]})
+		p.batch = append(p.batch, qp.RecvWR{ID: p.idBase | uint64(i), SGEs: p.list[i].sges[:]})
 	}
 	if len(p.batch) == 0 {
 		return nil
@@ -186,7 +186,7 @@ func (p *SharedRecv) enter(e *Engine) error {
 func (p *SharedRecv) rouse() {
 	for _, e := range p.members {
 		if e.state == engineUp && !e.pinged {
-			e.pinged = true
+			e.ping(true)
 			e.control(control{typ: wire.Ping})
 			p.touch(e.h)
 		}

@@ -98,7 +98,7 @@ func (s *Socket) Release(n int) {
 // startable reports whether the next queued message may begin, as far as the
 // socket is concerned.
 func (e *Engine) startable(s *Socket) bool {
-	return s.queue.head != nil && (s.state == sockOpen || s.state == sockClosing) && s.sent-s.peerTaken < uint32(e.cfg.PeerBacklog)
+	return s.queue.head != nil && (s.state == sockOpen || s.state == sockClosing) && s.sent-s.peerTaken < e.peerBacklog
 }
 
 // table finds sockets by number. Each side numbers those that it opens: the
@@ -110,10 +110,13 @@ type table struct {
 }
 
 // own numbers are odd for the initiator.
-func (e *Engine) isOwn(id uint32) bool { return (id&1 == 1) == e.cfg.Initiator }
+func (e *Engine) isOwn(id uint32) bool { return (id&1 == 1) == e.initiator }
 
 // socket gives the socket of a number, nil if there is none.
 func (e *Engine) socket(id uint32) *Socket {
+	if e.recentID == id && e.recent != nil {
+		return e.recent
+	}
 	t := e.table.peer
 	if e.isOwn(id) {
 		t = e.table.own
@@ -167,6 +170,9 @@ func (e *Engine) removeSocket(s *Socket, err error) {
 		return
 	}
 	s.state = sockGone
+	if e.recent == s {
+		e.recent = nil
+	}
 	if e.isOwn(s.id) {
 		e.table.own[s.id>>1] = nil
 		e.table.freeOwn = append(e.table.freeOwn, s.id)
@@ -267,6 +273,7 @@ func (e *Engine) CloseSocket(now time.Duration, s *Socket) {
 		e.stopReads(s, wire.ReasonLeaving)
 		if s.sending > 0 {
 			e.lingering = append(e.lingering, s)
+			e.setAlarm()
 		}
 		e.mayClose(s)
 	}
@@ -324,7 +331,7 @@ func (e *Engine) linger(now time.Duration) {
 // half backlog the peer is told.
 func (e *Engine) Taken(s *Socket, n int) {
 	s.taken += uint32(n)
-	if s.taken-s.takenTold < uint32(max(e.cfg.Backlog/2, 1)) || s.creditQueued || s.state >= sockCloseSent || e.state != engineUp {
+	if s.taken-s.takenTold < max(e.backlog/2, 1) || s.creditQueued || s.state >= sockCloseSent || e.state != engineUp {
 		return
 	}
 	s.creditQueued = true

@@ -89,32 +89,61 @@ func (s *Stats) countStatus(st cq.Status) {
 	}
 }
 
+// counts are those of Stats that small messages move: they are in one line of the cache.
+type counts struct {
+	sent, received    uint64
+	eager, eagerBytes uint64 // of these, the visits and the SENDs are not in Stats
+	doorbells         uint64
+	requests          uint64
+	signaled          uint64
+}
+
+// What work may wait for: bits of Engine.short.
+const (
+	ofCredits = 1 << iota
+	ofWindow
+	ofCap
+	ofSlots
+	lacks = iota
+)
+
 // stall measures how long something was short while there was work.
 type stall struct {
-	on    bool
 	since time.Duration
 	count uint64
 	total time.Duration
 }
 
-func (s *stall) update(now time.Duration, short bool) {
-	switch {
-	case short && !s.on:
-		s.on, s.since = true, now
-		s.count++
-	case !short && s.on:
-		s.on = false
-		s.total += now - s.since
+// stall says what is short from now on.
+func (e *Engine) stall(now time.Duration, short uint8) {
+	if changed := e.short ^ short; changed != 0 {
+		e.short = short
+		for i := range e.stalls {
+			s := &e.stalls[i]
+			switch {
+			case changed>>i&1 == 0:
+			case short>>i&1 != 0:
+				s.since = now
+				s.count++
+			default:
+				s.total += now - s.since
+			}
+		}
 	}
 }
 
 // Stats gives the counts so far.
 func (e *Engine) Stats() Stats {
-	s := e.stats
-	s.CreditStalls, s.CreditStall = e.creditWait.count, e.creditWait.total
-	s.WindowStalls, s.WindowStall = e.windowWait.count, e.windowWait.total
-	s.CapStalls, s.CapStall = e.capStall.count, e.capStall.total
-	s.SlotStalls, s.SlotStall = e.slotWait.count, e.slotWait.total
+	s, c := e.stats, &e.counts
+	s.Sent, s.Received, s.Eager, s.EagerBytes = c.sent, c.received, c.eager, c.eagerBytes
+	s.Doorbells, s.Requests, s.Signaled = c.doorbells, c.requests, c.signaled
+	s.Visits, s.Sends = s.Visits+c.eager, s.Sends+c.eager
+	for i, to := range []struct {
+		count *uint64
+		total *time.Duration
+	}{{&s.CreditStalls, &s.CreditStall}, {&s.WindowStalls, &s.WindowStall}, {&s.CapStalls, &s.CapStall}, {&s.SlotStalls, &s.SlotStall}} {
+		*to.count, *to.total = e.stalls[i].count, e.stalls[i].total
+	}
 	if e.state != engineDown {
 		s.Sending, s.Controls, s.Waiting = uint64(e.sending), uint64(e.controls.n), uint64(e.held)
 		s.InFlight, s.Posted = uint64(e.chain.InFlight()), uint64(e.receiving())
