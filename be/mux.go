@@ -49,7 +49,7 @@ func (m *Mux) Add(s *Socket) error {
 		m.sockets.Add(-1)
 		return &ConfigError{"sockets of a Mux", n, fmt.Sprintf("at most %d, which NewMux was told", m.limit)}
 	}
-	if !s.mux.CompareAndSwap(nil, m) {
+	if !s.conn.n.trackIn(m, s) {
 		m.sockets.Add(-1)
 		return ErrInMux
 	}

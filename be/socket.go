@@ -234,9 +234,7 @@ func (s *Socket) post(b []byte, tag uint64, done func(error)) error {
 // Close ends the socket. What was queued before is still sent, for at most the
 // node's Linger; received messages that were not taken are dropped.
 func (s *Socket) Close() error {
-	if s.mux.Load() == nil {
-		s.conn.n.untrack(s) // else when the mux has told of the end
-	}
+	s.conn.n.untrackClosed(s)
 	if !s.conn.w.submit(&command{kind: cmdCall, call: s.close}) {
 		s.drain()
 	}
