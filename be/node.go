@@ -13,6 +13,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/bemalloc"
+	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
@@ -267,6 +268,27 @@ func (n *Node) untrack(s *Socket) {
 	n.mu.Unlock()
 }
 
+// untrackClosed is untrack, but for a socket in a mux: that does it when it has told of
+// the end, and has a message in its queue until then.
+func (n *Node) untrackClosed(s *Socket) {
+	n.mu.Lock()
+	if s.mux.Load() == nil {
+		delete(n.sockets, s)
+	}
+	n.mu.Unlock()
+}
+
+// trackIn brings a socket, which may be closed, to a mux; false if it is in one.
+func (n *Node) trackIn(m *Mux, s *Socket) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !s.mux.CompareAndSwap(nil, m) {
+		return false
+	}
+	n.sockets[s] = struct{}{}
+	return true
+}
+
 // pinWorkers keeps each worker on its CPU.
 func (n *Node) pinWorkers() error {
 	for i, w := range n.workers {
@@ -318,7 +340,7 @@ func (n *Node) closedErr(s *Socket) error {
 
 // Close ends the node: what was queued is sent for at most Linger, each peer
 // hears a goodbye, and everything is given back to the device. Buffers that the
-// application still holds make it fail; Close again after freeing them. Damaged
+// application still holds, or exposes, make it fail; Close again after freeing them. Damaged
 // memory that a Free found is its error too, once, and the node is closed. It waits
 // for the workers, so it must not be called from a callback.
 func (n *Node) Close() error {
@@ -377,13 +399,13 @@ func (n *Node) Close() error {
 	if err := n.mem.close(); err != nil {
 		return errors.Wrapf(err, "be: %s: close node: registered memory: free every buffer of Alloc and Recv, then close again", n.device)
 	}
-	n.released = true
 	for _, w := range n.workers {
-		if err2 := w.cq.Close(); err == nil {
+		if err2 := w.cq.Close(); err == nil && !errors.Is(err2, cq.ErrClosed) { // by a Close before
 			err = err2
 		}
 	}
-	if err2 := n.pd.Close(); err == nil {
+	err2 := n.pd.Close()
+	if n.released = err2 == nil; err == nil {
 		err = err2
 	}
 	if err == nil {
