@@ -11,19 +11,24 @@ import (
 
 // SaveFile writes a snapshot to a file. It writes another file beside it first, syncs
 // that and renames it: after an error, or a crash at any moment, the file is what it was
-// before, or whole.
+// before, or whole. What a process that was killed has left beside it is removed, but on
+// Windows.
 func (s *Shard) SaveFile(path string) error {
 	return s.saveFile(path, func(f *os.File) io.Writer { return f })
 }
 
 // saveFile is SaveFile with what stands between it and the disk.
 func (s *Shard) saveFile(path string, to func(*os.File) io.Writer) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.part")
+	dir, base := filepath.Dir(path), filepath.Base(path)
+	removeLeft(dir, base)
+	f, release, err := createPart(dir, base)
 	if err != nil {
 		return errors.Wrap(err, "ps: save a snapshot")
 	}
+	defer release()
+	renamed := false
 	defer func() {
-		if err != nil {
+		if err != nil && !renamed {
 			f.Close()
 			os.Remove(f.Name())
 			err = errors.WithMessagef(err, "ps: save a snapshot: %q stays as it was: make room, or save elsewhere", path)
@@ -45,7 +50,8 @@ func (s *Shard) saveFile(path string, to func(*os.File) io.Writer) (err error) {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	renamed = true
+	return errors.WithMessagef(syncDir(dir), "ps: save a snapshot: %q is the new one, and may be the old one after a crash", path)
 }
 
 // RestoreFile restores the shard from a file of SaveFile, as Restore.
