@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/archon/channel"
@@ -13,20 +14,20 @@ import (
 // Client fetches and pushes rows of a table whose shards it is connected to. All
 // methods may be called from any goroutine.
 type Client struct {
-	dim     int
-	shardOf *Map // nil: as ShardOf has it
-	id      ClientID
-	shards  []way
-	fetches sync.Pool // *FetchCall of Fetch
-	pushes  sync.Pool // *PushCall of Push
+	dim      int
+	id       ClientID
+	layout   atomic.Pointer[layout]
+	follower *follower // nil: there is no map
+	fetches  sync.Pool // *FetchCall of Fetch
+	pushes   sync.Pool // *PushCall of Push
 }
 
 // NewClient makes a client of the table with rows of dim values. shards[i] is
 // connected to shard i; they are the client's from here on. Its requests are sent once.
 func NewClient(dim int, shards []*archon.Client) (*Client, error) {
-	ways := make([]way, len(shards))
-	for i := range ways {
-		ways[i].conn = shards[i]
+	ways := make([]*way, len(shards))
+	for i, conn := range shards {
+		ways[i] = &way{conn: conn, number: new(atomic.Uint64)}
 	}
 	return newClient(dim, ways)
 }
@@ -37,60 +38,64 @@ func NewClient(dim int, shards []*archon.Client) (*Client, error) {
 // which a shard applies it once. Pushes go to one replica, as long as that can be
 // reached; a Fetch goes to any.
 func NewChannelClient(dim int, shards []*channel.Channel) (*Client, error) {
-	ways := make([]way, len(shards))
-	for i := range ways {
-		ways[i].ch = shards[i]
+	ways := make([]*way, len(shards))
+	for i, ch := range shards {
+		ways[i] = &way{ch: ch, number: new(atomic.Uint64)}
 	}
 	return newClient(dim, ways)
 }
 
 // NewMapClient makes a client of a table that is sharded by a map: cfg sets up the
-// channel to each shard, but for its replicas, which are the map's. A shard that has
-// another map refuses its part of a request with a *WrongMapError.
+// channel to each shard, but for its replicas, which are the map's. The client follows
+// the map: when a shard refuses a part of a request because it has a newer one, or has
+// no replica left where the map says, the client gets it, and sends what was not answered
+// to where it belongs now, with the time that is left of the request's deadline. When the
+// shard has an older map, the client asks it again until it has the newer one too. See
+// Update for maps from elsewhere.
 func NewMapClient(dim int, m *Map, cfg channel.Config) (*Client, error) {
-	if err := m.Validate(); err != nil {
-		return nil, err
-	}
-	ways := make([]way, len(m.Replicas))
-	fail := func(err error) (*Client, error) {
-		for i := range ways {
-			if ways[i].ch != nil {
-				ways[i].ch.Close()
-			}
-		}
-		return nil, err
-	}
-	for i, list := range m.Replicas {
-		cfg.Resolver = channel.Static(list...)
-		var err error
-		if ways[i].ch, err = channel.New(cfg); err != nil {
-			return fail(errors.WithMessagef(err, "ps: shard %d", i))
-		}
-	}
-	c, err := newClient(dim, ways)
+	c, err := makeClient(dim)
 	if err != nil {
-		return fail(err)
+		return nil, err
 	}
-	c.shardOf = m
+	fo := &follower{client: c, cfg: cfg}
+	fo.life, fo.end = context.WithCancel(context.Background())
+	c.follower = fo
+	if err := fo.install(m); err != nil {
+		_ = fo.close()
+		return nil, err
+	}
+	fo.spawn(fo.watch)
 	return c, nil
 }
 
-// owner gives the shard of a key.
-func (c *Client) owner(key uint64) int {
-	if c.shardOf != nil {
-		return c.shardOf.Owner(key)
+// Update gives a client of NewMapClient a map, of which it knows the old by the version:
+// only a newer one than its own is taken.
+func (c *Client) Update(m *Map) error {
+	if c.follower == nil {
+		return errors.New("ps: the client has no map: make it with NewMapClient")
 	}
-	return ShardOf(key, len(c.shards))
+	return c.follower.install(m)
 }
 
-func newClient(dim int, shards []way) (*Client, error) {
-	if dim < 1 || dim > maxDim {
-		return nil, errors.Errorf("ps: rows of %d values, must be 1 to %d", dim, maxDim)
-	}
+// Map is the map that the client has now, not to be changed; nil: it has none.
+func (c *Client) Map() *Map { return c.layout.Load().m }
+
+func newClient(dim int, shards []*way) (*Client, error) {
 	if len(shards) == 0 || int64(len(shards)) > math.MaxInt32 {
 		return nil, errors.Errorf("ps: %d shards, at least 1 is needed", len(shards))
 	}
-	c := &Client{dim: dim, id: NewClientID(), shards: shards}
+	c, err := makeClient(dim)
+	if err == nil {
+		c.layout.Store(&layout{ways: shards})
+	}
+	return c, err
+}
+
+func makeClient(dim int) (*Client, error) {
+	if dim < 1 || dim > maxDim {
+		return nil, errors.Errorf("ps: rows of %d values, must be 1 to %d", dim, maxDim)
+	}
+	c := &Client{dim: dim, id: NewClientID()}
 	c.fetches.New = func() any { return &FetchCall{wake: make(chan struct{}, 1)} }
 	c.pushes.New = func() any { return &PushCall{wake: make(chan struct{}, 1)} }
 	return c, nil
@@ -125,15 +130,18 @@ func (c *Client) ID() ClientID { return c.id }
 // Dim is the number of values of a row.
 func (c *Client) Dim() int { return c.dim }
 
-// Shards is the number of shards.
-func (c *Client) Shards() int { return len(c.shards) }
+// Shards is the number of shards now.
+func (c *Client) Shards() int { return len(c.layout.Load().ways) }
 
 // Close ends the connections; outstanding calls end with Unavailable. It must not be
 // called from a done function.
 func (c *Client) Close() error {
+	if c.follower != nil {
+		return c.follower.close()
+	}
 	var first error
-	for i := range c.shards {
-		if err := c.shards[i].close(); err != nil && first == nil {
+	for _, w := range c.layout.Load().ways {
+		if err := w.close(); err != nil && first == nil {
 			first = err
 		}
 	}

@@ -27,8 +27,9 @@
 // A [Map] in place of that may have ranges of any length, of hashes or of the keys
 // themselves, and says where the replicas of each shard are ([Config].Map,
 // [NewMapClient]). It has a version, which every request names: a shard serves clients of
-// its own version, and refuses others with [WrongMapError] before it does anything; [FetchMap]
-// gives a shard's map. Rows do not move between shards that serve: under a new map they are
+// its own version, and refuses others with [WrongMapError] before it does anything. A client
+// follows the map: it gets a newer one from the shard that refused a part of a request, and
+// sends that part, with the time that is left, to where its keys are now. Rows do not move between shards that serve: under a new map they are
 // loaded anew ([Shard.Load]).
 //
 // A key may occur twice: a Fetch gives its row twice, a Push applies its gradients one

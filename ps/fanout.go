@@ -3,6 +3,7 @@ package ps
 import (
 	"encoding/binary"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,16 +17,34 @@ import (
 // the next.
 type fanout struct {
 	client *Client
-	parts  []part
-	places []place // by key; not used with one shard
+	layout *layout // as of the last sending
+	all    []*part // kept
+	parts  []*part // those in use: one by shard, and behind them what reroute adds
+	places []place // by key; not used while there is one part
 	header int     // bytes before the keys
+	extra  int     // bytes a key behind the keys
+	method archon.Method
 	left   atomic.Int32
 	end    func() // the last part is back
+	sent   bool
+
+	// Of following a map, see reroute.go.
+	deadline time.Time     // zero: none
+	pause    time.Duration // the next
+	waited   time.Duration // pauses so far
+	held     []*layout     // those of earlier sendings
+	failure  error         // why it goes on no more, in place of the parts' errors
+	mu       sync.Mutex    // of sending again, and of cancel
+	gaveUp   error
+	stop     chan struct{} // closed by cancel; nil: nobody waits for it
 }
 
 // part is one shard's part of a request.
 type part struct {
 	fanout   *fanout
+	way      *way
+	shard    int
+	version  uint32 // of the map that it was made by
 	call     archon.Call
 	repeated channel.Call // in place of call, if the shard is behind a channel
 	request  []byte       // payload; of repeated, kept from one use to the next
@@ -44,25 +63,37 @@ func (p *part) Size() int { return len(p.request) }
 // Append implements archon.Encoder.
 func (p *part) Append(dst []byte) ([]byte, error) { return append(dst, p.request...), nil }
 
-// place is where a key's row is: row pos of the shard's part.
+// place is where a key's row is: row pos of a part.
 type place struct {
-	shard, pos uint32
+	part, pos uint32
+}
+
+// grow makes the parts in use n.
+func (f *fanout) grow(n int) {
+	for len(f.all) < n {
+		p := &part{fanout: f}
+		p.done, p.doneOver = p.ended, p.endedOver
+		f.all = append(f.all, p)
+	}
+	f.parts = f.all[:n]
+}
+
+// begin readies a part for a shard.
+func (p *part) begin(l *layout, shard int) {
+	p.way, p.shard, p.version = l.ways[shard], shard, l.version()
+	p.count, p.rows, p.err = 0, nil, nil
 }
 
 // split counts the keys of each shard and places them.
 func (f *fanout) split(c *Client, keys []uint64) {
-	f.client = c
-	if len(f.parts) != len(c.shards) {
-		f.parts = make([]part, len(c.shards))
+	f.client, f.layout, f.sent, f.failure, f.gaveUp = c, c.acquire(), false, nil, nil
+	l := f.layout
+	f.grow(len(l.ways))
+	for i, p := range f.parts {
+		p.begin(l, i)
 	}
-	for i := range f.parts {
-		p := &f.parts[i]
-		p.count, p.rows, p.err = 0, nil, nil
-		if p.fanout != f || p.done == nil {
-			p.fanout, p.done, p.doneOver = f, p.ended, p.endedOver
-		}
-	}
-	if len(c.shards) == 1 {
+	f.places = f.places[:0]
+	if len(f.parts) == 1 {
 		f.parts[0].count = len(keys)
 		return
 	}
@@ -71,8 +102,8 @@ func (f *fanout) split(c *Client, keys []uint64) {
 	}
 	f.places = f.places[:len(keys)]
 	for i, key := range keys {
-		shard := c.owner(key)
-		p := &f.parts[shard]
+		shard := l.owner(key)
+		p := f.parts[shard]
 		f.places[i] = place{uint32(shard), uint32(p.count)}
 		p.count++
 	}
@@ -81,46 +112,46 @@ func (f *fanout) split(c *Client, keys []uint64) {
 // place gives the part and the row in it of key i.
 func (f *fanout) place(i int) (*part, int) {
 	if len(f.parts) == 1 {
-		return &f.parts[0], i
+		return f.parts[0], i
 	}
 	at := f.places[i]
-	return &f.parts[at.shard], int(at.pos)
+	return f.parts[at.part], int(at.pos)
 }
 
 // alloc makes the requests of all parts: a header, the keys, and extra bytes a key
-// behind them.
+// behind them. After an error nothing is to be done.
 func (f *fanout) alloc(header, extra int) error {
-	f.header = header
-	for i := range f.parts {
-		p := &f.parts[i]
+	f.header, f.extra = header, extra
+	for i, p := range f.parts {
 		if p.count == 0 {
 			continue
 		}
-		var err error
-		if size := uint64(header) + uint64(p.count)*uint64(8+extra); size > math.MaxInt32 {
-			err = archon.Errorf(archon.InvalidArgument, "request of %d bytes: name fewer keys at once", size)
-		} else {
-			err = f.client.shards[i].alloc(p, int(size))
-		}
-		if err != nil {
-			f.dropRequests(i)
-			return f.shardError(i, err)
-		}
-		putRequestHeader(p.request, p.count, f.client.dim, i, len(f.parts))
-		if f.client.shardOf != nil {
-			putMapVersion(p.request, f.client.shardOf.Version)
+		if err := f.allocPart(p); err != nil {
+			for _, made := range f.parts[:i] {
+				if made.count > 0 {
+					made.way.drop(made)
+				}
+			}
+			f.client.release(f.layout)
+			return f.shardError(p, err)
 		}
 	}
 	return nil
 }
 
-// dropRequests frees the requests of the first n parts.
-func (f *fanout) dropRequests(n int) {
-	for i := range f.parts[:n] {
-		if p := &f.parts[i]; p.count > 0 {
-			f.client.shards[i].drop(p)
-		}
+func (f *fanout) allocPart(p *part) error {
+	size := uint64(f.header) + uint64(p.count)*uint64(8+f.extra)
+	if size > math.MaxInt32 {
+		return archon.Errorf(archon.InvalidArgument, "request of %d bytes: name fewer keys at once", size)
 	}
+	if err := p.way.alloc(p, int(size)); err != nil {
+		return err
+	}
+	putRequestHeader(p.request, p.count, f.client.dim, p.shard, len(f.layout.ways))
+	if p.version != 0 {
+		putMapVersion(p.request, p.version)
+	}
+	return nil
 }
 
 // putKeys writes the keys into the parts' requests.
@@ -131,18 +162,26 @@ func (f *fanout) putKeys(keys []uint64) {
 	}
 }
 
+// number gives a push's part the next id of its shard, or, of a repetition, that of the
+// last time.
+func (p *part) number(again bool) {
+	if !again || p.seq == 0 {
+		p.seq = p.way.number.Add(1)
+	}
+	putRequestID(p.request, requestID{p.fanout.client.id, p.seq})
+}
+
 // start sends the parts; end runs once when all are back, on this goroutine if
 // nothing could be sent.
 func (f *fanout) start(m archon.Method, timeout time.Duration, end func()) {
-	f.end = end
+	f.method, f.end, f.sent = m, end, true
+	f.setDeadline(timeout)
 	f.left.Store(1)
-	for i := range f.parts {
-		p := &f.parts[i]
-		if p.count == 0 {
-			continue
+	for _, p := range f.parts {
+		if p.count > 0 {
+			f.left.Add(1)
+			p.way.send(p, m, timeout)
 		}
-		f.left.Add(1)
-		f.client.shards[i].send(p, m, timeout)
 	}
 	f.finish()
 }
@@ -160,38 +199,57 @@ func (p *part) endedOver(call *channel.Call) {
 }
 
 func (f *fanout) finish() {
-	if f.left.Add(-1) == 0 {
-		f.end()
+	if f.left.Add(-1) == 0 && !f.goesOn() {
+		f.over()
 	}
 }
 
-// cancel ends the parts that are still out.
+func (f *fanout) over() {
+	f.client.release(f.layout)
+	for _, l := range f.held {
+		f.client.release(l)
+	}
+	f.held = f.held[:0]
+	f.end()
+}
+
+// cancel ends the parts that are still out, and has no others sent.
 func (f *fanout) cancel(err error) {
-	for i := range f.parts {
-		if f.parts[i].count > 0 {
-			f.client.shards[i].cancel(&f.parts[i], err)
+	f.mu.Lock()
+	f.gaveUp = err
+	if f.stop != nil {
+		close(f.stop)
+		f.stop = nil
+	}
+	parts := f.parts
+	f.mu.Unlock()
+	for _, p := range parts {
+		if p.count > 0 {
+			p.way.cancel(p, err)
 		}
 	}
 }
 
-// err is the error of the first shard that has one.
+// err is why the request failed, or the error of the first part that has one.
 func (f *fanout) err() error {
-	for i := range f.parts {
-		if p := &f.parts[i]; p.count > 0 && p.err != nil {
-			return f.shardError(i, asWrongMap(p.err))
+	if f.failure != nil {
+		return f.failure
+	}
+	for _, p := range f.parts {
+		if p.count > 0 && p.err != nil {
+			return f.shardError(p, asWrongMap(p.err))
 		}
 	}
 	return nil
 }
 
-func (f *fanout) shardError(shard int, err error) error {
-	return errors.WithMessagef(err, "ps: shard %d of %d", shard, len(f.parts))
+func (f *fanout) shardError(p *part, err error) error {
+	return errors.WithMessagef(err, "ps: shard %d of %d", p.shard, len(f.layout.ways))
 }
 
 // release frees the responses.
 func (f *fanout) release() {
-	for i := range f.parts {
-		p := &f.parts[i]
+	for _, p := range f.parts {
 		p.response.Release()
 		p.rows = nil
 	}

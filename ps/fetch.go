@@ -24,8 +24,8 @@ type FetchCall struct {
 }
 
 // GoFetch asks the shards for the rows of f.Keys; done(f) runs once, when all have
-// answered or the call has failed: on a socket's or timer's goroutine, or on this one
-// before GoFetch returns when nothing could be sent. done must not block, and may
+// answered or the call has failed: on a socket's, a timer's or the client's goroutine, or
+// on this one before GoFetch returns when nothing could be sent. done must not block, and may
 // start the next call.
 func (c *Client) GoFetch(f *FetchCall, done func(*FetchCall)) {
 	f.Err, f.done = nil, done
@@ -44,8 +44,7 @@ func (c *Client) GoFetch(f *FetchCall, done func(*FetchCall)) {
 // finish checks the shards' answers.
 func (f *FetchCall) finish() {
 	dim := f.fan.client.dim
-	for i := range f.fan.parts {
-		p := &f.fan.parts[i]
+	for _, p := range f.fan.parts {
 		if p.count == 0 || p.err != nil {
 			continue
 		}

@@ -35,19 +35,27 @@ func (c *Client) GoPush(p *PushCall, done func(*PushCall)) {
 	if p.end == nil {
 		p.end = p.finish
 	}
-	p.fan.split(c, p.Keys)
 	if len(p.Gradients) != len(p.Keys)*c.dim {
 		p.Err = archon.Errorf(archon.InvalidArgument, "ps: %d gradient values for %d keys of %d values", len(p.Gradients), len(p.Keys), c.dim)
 		done(p)
 		return
 	}
+	if p.Again && c.follower != nil && p.fan.sent && p.fan.client == c {
+		p.fan.again(p.Timeout)
+		return
+	}
+	p.fan.split(c, p.Keys)
 	if p.Err = p.fan.alloc(pushHeader, 4*c.dim); p.Err != nil {
 		done(p)
 		return
 	}
 	p.fan.putKeys(p.Keys)
 	p.putGradients(c.dim)
-	p.fan.number(p.Again)
+	for _, part := range p.fan.parts {
+		if part.count > 0 {
+			part.number(p.Again)
+		}
+	}
 	p.fan.start(MethodPush, p.Timeout, p.end)
 }
 
@@ -57,18 +65,6 @@ func (p *PushCall) putGradients(dim int) {
 		part, pos := p.fan.place(i)
 		at := pushHeader + 8*part.count + 4*dim*pos
 		putFloats(part.request[at:at+4*dim], p.Gradients[i*dim:(i+1)*dim])
-	}
-}
-
-// number gives each part its id, or that of the last time.
-func (f *fanout) number(again bool) {
-	for i := range f.parts {
-		if p := &f.parts[i]; p.count > 0 {
-			if !again || p.seq == 0 {
-				p.seq = f.client.shards[i].number.Add(1)
-			}
-			putRequestID(p.request, requestID{f.client.id, p.seq})
-		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/archon/channel"
@@ -134,6 +135,29 @@ func TestMapValidate(t *testing.T) {
 	blank := ps.NewMap(ps.ByHash, []channel.Endpoint{{Name: "a b", TCP: "x:1"}})
 	if _, err := blank.MarshalText(); err == nil {
 		t.Error("a name of two words has a text")
+	}
+}
+
+// TestMapText: a text is taken whole or not at all.
+func TestMapText(t *testing.T) {
+	const whole = "version 3 # the third\nby range\nfrom 0 0\nfrom 0x10 1\n\nshard 0\nname=a tcp=x:1\nshard 1\nend # of it\n"
+	var m ps.Map
+	if err := m.UnmarshalText([]byte(whole)); err != nil || m.Version != 3 || m.By != ps.ByRange || len(m.Bounds) != 2 || len(m.Replicas[0]) != 1 || m.Replicas[1] != nil {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	end := strings.Index(whole, "end") + len("end")
+	for n := range end {
+		if got := new(ps.Map); got.UnmarshalText([]byte(whole[:n])) == nil {
+			t.Errorf("the first %d bytes are taken for %+v", n, got)
+		}
+	}
+	for old, changed := range map[string]string{
+		"by range\n": "", "by range": "by range\nby hash", "version 3": "", "version 3 ": "version 3\nversion 4 ", "from 0 0\n": "", "end ": "end 1", "end # of it": "end\nshard 2", "of it": "of it\nend",
+	} {
+		text := strings.Replace(whole, old, changed, 1)
+		if got := new(ps.Map); got.UnmarshalText([]byte(text)) == nil {
+			t.Errorf("%q in place of %q is taken for %+v", changed, old, got)
+		}
 	}
 }
 

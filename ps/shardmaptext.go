@@ -3,6 +3,7 @@ package ps
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,7 +13,8 @@ import (
 
 // The text of a map, in files and in the answer of ps.Map, a word and its values a line:
 // first version and sharding, then the bounds with their shards, then each shard with
-// its replicas below it, as channel.ParseEndpoints reads them. '#' begins a comment.
+// its replicas below it, as channel.ParseEndpoints reads them, and "end", without which
+// the text is taken to be cut off. '#' begins a comment.
 //
 //	version 3
 //	by range
@@ -23,6 +25,7 @@ import (
 //	name=b tcp=10.0.0.2:701
 //	shard 1
 //	name=c rdma=10.0.0.3:700 tcp=10.0.0.3:701
+//	end
 
 var shardings = []string{ByHash: "hash", ByRange: "range"}
 
@@ -54,19 +57,39 @@ func (m *Map) MarshalText() ([]byte, error) {
 			b.WriteString(line + "\n")
 		}
 	}
+	b.WriteString("end\n")
 	return b.Bytes(), nil
 }
 
-// UnmarshalText reads a map, which is valid after that.
+// UnmarshalText reads a map, which is whole and valid after that.
 func (m *Map) UnmarshalText(text []byte) error {
 	var got Map
-	n := 0
+	n, given := 0, map[string]bool{} // lines of which there is one
 	for line := range strings.Lines(string(text)) {
 		n++
 		line, _, _ = strings.Cut(line, "#")
-		if err := got.set(strings.Fields(line)); err != nil {
+		words := strings.Fields(line)
+		if len(words) == 0 {
+			continue
+		}
+		err := got.set(words)
+		switch once := slices.Contains([]string{"version", "by", "end"}, words[0]); {
+		case given["end"]:
+			err = errors.New("there is more after the end")
+		case once && given[words[0]]:
+			err = errors.Errorf("%s is given twice", words[0])
+		case once:
+			given[words[0]] = true
+		}
+		if err != nil {
 			return errors.WithMessagef(err, "ps: map: line %d", n)
 		}
+	}
+	switch {
+	case !given["end"]:
+		return errors.Errorf("ps: map: the text is cut off after line %d: its last line must be \"end\"", n)
+	case !given["by"]:
+		return errors.New("ps: map: there is no line \"by hash\" or \"by range\"")
 	}
 	if err := got.Validate(); err != nil {
 		return err
@@ -75,17 +98,18 @@ func (m *Map) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// set takes the words of a line.
+// set takes the words of a line, of which there is one at least.
 func (m *Map) set(words []string) error {
-	if len(words) == 0 {
-		return nil
-	}
 	value := ""
 	if len(words) == 2 {
 		value = words[1]
 	}
 	var err error
 	switch words[0] {
+	case "end":
+		if len(words) > 1 {
+			err = errors.New("end stands alone")
+		}
 	case "version":
 		var version uint64
 		version, err = strconv.ParseUint(value, 10, 32)

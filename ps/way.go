@@ -1,6 +1,9 @@
 package ps
 
 import (
+	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,9 +13,35 @@ import (
 
 // way is how a client reaches one shard: a connection, or a channel to its replicas.
 type way struct {
-	conn   *archon.Client
-	ch     *channel.Channel
-	number atomic.Uint64 // of pushes
+	conn     *archon.Client
+	ch       *channel.Channel
+	number   *atomic.Uint64 // of pushes; another way to the same shard goes on with it
+	replicas *replicas      // of ch, by a map; nil: ch has a resolver of its own
+	layouts  int            // that it is in; the follower's lock
+}
+
+// replicas is a channel.Resolver of a list that is set.
+type replicas struct {
+	mu   sync.Mutex
+	list []channel.Endpoint
+	tell func([]channel.Endpoint, error)
+}
+
+func (r *replicas) set(list []channel.Endpoint) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tell != nil && !slices.Equal(r.list, list) {
+		r.tell(list, nil)
+	}
+	r.list = list
+}
+
+func (r *replicas) Watch(ctx context.Context, update func([]channel.Endpoint, error)) {
+	r.mu.Lock()
+	r.tell = update
+	update(r.list, nil)
+	r.mu.Unlock()
+	<-ctx.Done()
 }
 
 // alloc makes room for a request of size bytes.

@@ -20,6 +20,10 @@ type Error struct {
 	Err      error   // the *archon.Error that the call ends with
 }
 
+// Unreached tells whether the call ended because no replica could be reached; if it had no
+// attempts, none ever was.
+func (e *Error) Unreached() bool { return e.Why == core.NoReplica }
+
 // Cause is the end of one attempt.
 type Cause struct {
 	Replica string
