@@ -20,27 +20,28 @@ const lastWords = 10 * time.Millisecond
 // conn is an engine with its liveness line: the connection of the bootstrap.
 // It is the engine's handler, on the worker's goroutine.
 type conn struct {
-	n      *Node
-	w      *worker
-	e      *core.Engine
-	line   net.Conn
-	peer   incarnation
-	number int    // of the lane: our worker
-	theirs int    // and the peer's
-	addr   string // of the peer, for errors
-	limit  int    // bytes a message
-	eager  int    // bytes of a message that is sent whole, at most
-	half   uint32 // of the backlog: when that many messages were taken, the peer is told
+	// What each message needs, in one line of the cache.
+	n     *Node
+	w     *worker
+	e     *core.Engine
+	limit int    // bytes a message
+	eager int    // bytes of a message that is sent whole, at most
+	index int    // in the worker; -1: removed
+	half  uint32 // of the backlog: when that many messages were taken, the peer is told
+	num   qp.Num // of the engine's queue pair; the worker's
+	dirty bool   // the worker's
+	dead  atomic.Bool
 
-	dialed string    // the address that we dialed; empty: the peer did
-	born   time.Time // when the engine came up
-
-	index   int    // in the worker; -1: removed
-	num     qp.Num // of the engine's queue pair; the worker\'s
-	dirty   bool   // the worker's
-	dead    atomic.Bool
+	line    net.Conn
+	peer    incarnation
+	number  int                   // of the lane: our worker
+	theirs  int                   // and the peer's
+	addr    string                // of the peer, for errors
+	dialed  string                // the address that we dialed; empty: the peer did
+	born    time.Time             // when the engine came up
 	cause   atomic.Pointer[error] // of the engine's failure; set before dead
 	lostErr error                 // the worker's
+	_       [56]byte              // to whole lines: the next one begins with a line of its own
 }
 
 func (c *conn) lane() lane { return lane{c.peer, c.number, c.theirs} }

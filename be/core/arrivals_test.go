@@ -215,7 +215,7 @@ func TestArrivalsOfOthers(t *testing.T) {
 		message(100)
 	}
 	e, _, _, _ := newNull(t)
-	e.cfg.Arrivals = a
+	e.arrivals, e.inLines = a, true
 	before := e.Deadline()
 	if e.Retry(0); e.Deadline() != before {
 		t.Errorf("its deadline is %v, was %v", e.Deadline(), before)

@@ -140,7 +140,7 @@ func BenchmarkEngineRecv(b *testing.B) {
 	n := uint64(0)
 	for b.Loop() {
 		h.Sequence = uint32(n)
-		h.Put(e.recv.header(int(n % 64)))
+		h.Put(e.recv.header(int(e.recv.next)))
 		e.Complete(1, &cq.Completion{ID: e.recv.idBase | uint64(uint32(n)), ByteLen: wire.HeaderLen + 64, Opcode: cq.Recv})
 		n++
 		if n%32 == 0 {

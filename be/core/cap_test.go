@@ -25,7 +25,7 @@ func TestCap(t *testing.T) {
 		for i := range loops {
 			loops[i] = newLoop(t, &source{size: 1 << 20})
 			l := loops[i]
-			l.e.cap = c
+			l.e.cap, l.e.capped = c, true
 			s := l.sources[0].s
 			for range messages {
 				l.e.Send(s, l.buf, key(s), 0, nil)
@@ -114,7 +114,7 @@ func TestCapForgetsFailedEngines(t *testing.T) {
 	var e [3]*Engine
 	for i := range e {
 		e[i], _, _, _ = newNull(t)
-		e[i].cap = c
+		e[i].cap, e[i].capped = c, true
 	}
 	c.take(e[0], 100)
 	c.wait(e[1], 60)

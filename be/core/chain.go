@@ -37,9 +37,9 @@ type Chain struct {
 	slots                []slot // a power of two of them, at least depth
 	slab                 []byte // a control message's place for each slot
 	batch                *batch
-	idBase               uint64
 	first, pending, next place
-	origin               place // of the first slot
+	origin               place  // whose slot is, or would be, the first
+	idHigh               uint32 // the high half of the requests' IDs
 	depth                int32
 	width                int32 // segments of a request at most
 	lkey                 mr.LKey
@@ -59,8 +59,16 @@ type batch struct {
 // segments, at least two. slab has slabBytes of them of registered memory.
 func NewChain(b *batch, width int, slab []byte, lkey mr.LKey, idBase uint64) Chain {
 	depth := cap(b.wrs)
-	return Chain{slots: make([]slot, ringSize(depth)), slab: slab, batch: b, idBase: idBase, depth: int32(depth), width: int32(width), lkey: lkey}
+	c := Chain{slots: make([]slot, ringSize(depth)), slab: slab, batch: b, idHigh: uint32(idBase >> 32), depth: int32(depth), width: int32(width), lkey: lkey}
+	c.restart()
+	return c
 }
+
+// restart has an empty chain begin with its home slot: with a thousand chains that have a
+// message now and then, each needs that one in the cache, instead of all in turn. Where
+// home is depends on the driver's number of the chain: slots and slab are likely to begin
+// a page, and the first lines of all pages have few places in a cache.
+func (c *Chain) restart() { c.origin = c.next - place(c.idHigh) }
 
 // ringSize is the least power of two that is n or more: places in a ring are then
 // found without a division.
@@ -161,7 +169,7 @@ func (c *Chain) grow(op qp.Opcode) *qp.SendWR {
 	n := len(b.wrs)
 	b.wrs = b.wrs[:n+1]
 	wr := &b.wrs[n]
-	wr.ID, wr.Opcode, wr.Flags, wr.Imm = c.idBase|uint64(c.next), op, 0, 0
+	wr.ID, wr.Opcode, wr.Flags, wr.Imm = uint64(c.idHigh)<<32|uint64(c.next), op, 0, 0
 	return wr
 }
 
@@ -214,13 +222,11 @@ func (c *Chain) completed(id uint32) int {
 // inFlight is the slot of the i-th oldest request in flight.
 func (c *Chain) inFlight(i int) *slot { return &c.slots[c.at(c.first+place(i))] }
 
-// release frees the oldest in-flight slot, and gives it until it is used again. A chain
-// that is empty begins with the first slot anew: with a thousand chains that have a message
-// now and then, each needs that one in the cache, instead of all in turn.
+// release frees the oldest in-flight slot, and gives it until it is used again.
 func (c *Chain) release() *slot {
 	s := &c.slots[c.at(c.first)]
 	if c.first++; c.first == c.next {
-		c.origin = c.next
+		c.restart()
 	}
 	return s
 }

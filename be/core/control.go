@@ -18,35 +18,34 @@ type control struct {
 	text   string
 }
 
-// controlQueue is a first-in first-out queue in a ring that grows.
+// controlQueue is a first-in first-out queue in a ring that grows. How many are in it is
+// Engine.controlling.
 type controlQueue struct {
 	items []control
-	head  int32
-	n     int32
+	head  int
 }
 
-func (q *controlQueue) push(c control) {
-	if int(q.n) == len(q.items) {
-		items := make([]control, max(2*q.n, 8))
-		for i := range q.n {
-			items[i] = q.items[(q.head+i)%q.n]
+func (q *controlQueue) push(c control, n int) {
+	if n == len(q.items) {
+		items := make([]control, max(2*n, 8))
+		for i := range n {
+			items[i] = q.items[(q.head+i)%n]
 		}
 		q.items, q.head = items, 0
 	}
-	q.items[(q.head+q.n)&int32(len(q.items)-1)] = c
-	q.n++
+	q.items[(q.head+n)&(len(q.items)-1)] = c
 }
 
 func (q *controlQueue) pop() {
 	q.items[q.head] = control{}
-	q.head = (q.head + 1) & int32(len(q.items)-1)
-	q.n--
+	q.head = (q.head + 1) & (len(q.items) - 1)
 }
 
 // control queues a control message. They are sent in order, before any payload.
 func (e *Engine) control(c control) {
 	if e.state == engineUp {
-		e.controls.push(c)
+		e.controls.push(c, int(e.controlling))
+		e.controlling++
 	}
 }
 
@@ -76,7 +75,7 @@ func (e *Engine) sendControl() {
 	case wire.Return:
 		k := e.credits.GiveBack(int(c.seq))
 		if k == 0 {
-			e.controls.pop()
+			e.popControl()
 			return
 		}
 		c.seq = uint32(k)
@@ -86,7 +85,12 @@ func (e *Engine) sendControl() {
 		c.seq = c.sock.taken
 	}
 	e.sendHeader(c.typ, c.flags, c.id, c.seq, n, nil)
+	e.popControl()
+}
+
+func (e *Engine) popControl() {
 	e.controls.pop()
+	e.controlling--
 }
 
 // sendHeader prepares a SEND: the header, n bytes of body that lie behind it

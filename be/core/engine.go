@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"time"
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
@@ -43,33 +44,36 @@ type Engine struct {
 
 	chain       Chain
 	peerBacklog uint32 // of cfg
-	backlog     uint32 // of cfg
+	controlling int32  // control messages that wait: see controls
 	sched       scheduler
 
-	counts   counts
-	cap      *Cap
-	arrivals *Arrivals
-	controls controlQueue
-
-	alarm     time.Duration // the first of all deadlines but that of silence
-	lastHeard time.Duration
-	patience  time.Duration // with silence; 0: without end
-
-	h          Handler
-	shared     *SharedRecv // nil: recv has the receives
-	entries    *entries    // of either
-	recv       recvRing
-	deficit    int32   // consumed receives that wait for replacement
-	recentID   uint32  // of the socket that had the last message
-	recent     *Socket // nil: none
-	recvBit    uint64  // of cfg
-	maxMessage uint64  // of cfg
-
+	counts     counts
+	alarm      time.Duration // the first of all deadlines but that of silence
+	lastHeard  time.Duration
+	patience   time.Duration // with silence; 0: without end
+	recvBit    uint64        // of cfg
+	maxMessage uint32        // of cfg
+	capped     bool          // there is a cap
+	inLines    bool          // there are arrivals
 	*engineRest
+
+	// What arrives needs these besides.
+	h        Handler
+	shared   *SharedRecv // nil: recv has the receives
+	entries  *entries    // of either
+	recv     recvRing
+	backlog  uint32  // of cfg
+	deficit  int32   // consumed receives that wait for replacement
+	recent   *Socket // that had the last message; nil: none
+	recentID uint32  // its number
 }
 
 // engineRest is what few messages need of an engine.
 type engineRest struct {
+	cap      *Cap
+	arrivals *Arrivals
+	controls controlQueue
+
 	window  Window
 	cfg     Config
 	mem     Memory
@@ -105,12 +109,12 @@ type engineRest struct {
 // NewEngine makes the engine of a queue pair in any state up to RTS.
 func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine, error) {
 	e := &Engine{
-		qp: q, h: h, credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, true), cap: cfg.Cap, arrivals: cfg.Arrivals, shared: cfg.Shared,
-		adaptive: cfg.WindowTarget > 0, initiator: cfg.Initiator, recvBit: cfg.RecvBit, maxMessage: cfg.MaxMessage,
-		eagerLimit: uint32(cfg.EagerLimit), peerBacklog: uint32(cfg.PeerBacklog), backlog: uint32(cfg.Backlog), alarm: Never,
+		qp: q, h: h, credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, true), shared: cfg.Shared, adaptive: cfg.WindowTarget > 0,
+		initiator: cfg.Initiator, recvBit: cfg.RecvBit, maxMessage: uint32(min(cfg.MaxMessage, math.MaxUint32)), eagerLimit: uint32(cfg.EagerLimit),
+		peerBacklog: uint32(cfg.PeerBacklog), backlog: uint32(cfg.Backlog), alarm: Never, capped: cfg.Cap != nil, inLines: cfg.Arrivals != nil,
 		sched: newScheduler(max(cfg.Fragment, cfg.EagerLimit+wire.HeaderLen)),
 		engineRest: &engineRest{
-			cfg: cfg, mem: mem, quota: quota, window: NewWindow(cfg.Window), transfers: transfers{free: -1},
+			cfg: cfg, mem: mem, quota: quota, cap: cfg.Cap, arrivals: cfg.Arrivals, window: NewWindow(cfg.Window), transfers: transfers{free: -1},
 			drainBy: Never, retryAt: Never, leaveBy: Never, flushBy: Never,
 		},
 	}
@@ -231,7 +235,7 @@ func (e *Engine) queue(s *Socket, m *outgoing) {
 	case s.state != sockOpen || e.leaving:
 		e.endOutgoing(m, e.closed(s))
 		return
-	case uint64(m.length) > e.maxMessage:
+	case uint64(m.length) > uint64(e.maxMessage):
 		e.endOutgoing(m, ErrTooLarge)
 		return
 	}

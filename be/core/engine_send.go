@@ -14,14 +14,14 @@ const signalShare = 4
 // Flush schedules as much as slots, credits and window allow, and posts it with
 // one doorbell.
 func (e *Engine) Flush(now time.Duration) {
-	if e.arrivals != nil {
+	if e.inLines {
 		e.arrivals.Admit(now)
 	}
 	if e.state != engineUp || e.flushing {
 		return
 	}
-	if e.controls.n > maxControls {
-		e.Fail(now, protocolError(0, "requests without credits for the answers", uint64(e.controls.n), "fewer"))
+	if e.controlling > maxControls {
+		e.Fail(now, protocolError(0, "requests without credits for the answers", uint64(e.controlling), "fewer"))
 		return
 	}
 	if e.leaving && !e.goAwaySent && (e.sending == 0 || now >= e.leaveBy) {
@@ -55,7 +55,7 @@ func (e *Engine) schedule(now time.Duration) {
 		return
 	}
 	e.chain.batch.now = now
-	for e.controls.n > 0 && e.chain.Free() > 0 && e.credits.CanSend() {
+	for e.controlling > 0 && e.chain.Free() > 0 && e.credits.CanSend() {
 		e.sendControl()
 	}
 	if e.goAwaySent {
@@ -73,7 +73,7 @@ func (e *Engine) schedule(now time.Duration) {
 // scheduleSockets visits the sockets in turn, one message start or one fragment
 // a visit.
 func (e *Engine) scheduleSockets(now time.Duration) {
-	for n := e.credits.Balance(); n > reserve && e.sched.finals.n > 0; n-- {
+	for n := e.credits.Balance(); n > reserve && e.sched.lined&hasFinals != 0; n-- {
 		e.sched.resume(e.sched.finals.head)
 	}
 	short, room := uint8(0), roomForWrite
@@ -81,7 +81,7 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 		may := uint8(0)
 		if e.credits.CanSend() {
 			may = startable
-		} else if e.sched.beginners() > 0 {
+		} else if !e.sched.idle() && e.sched.beginners() > 0 {
 			short = ofCredits
 		}
 		if room == roomForWrite {
@@ -100,10 +100,10 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 			room = e.visitRead(s)
 		}
 	}
-	if e.cap != nil && room != capFull {
+	if e.capped && room != capFull {
 		e.cap.leave(e) // it is not what we wait for
 	}
-	if e.sched.finals.n > 0 {
+	if e.sched.lined&hasFinals != 0 {
 		short = ofCredits
 	}
 	switch room {
@@ -214,7 +214,7 @@ func (e *Engine) visitWrite(s *Socket) room {
 
 // hasWork reports whether anything waits to be sent.
 func (e *Engine) hasWork() bool {
-	return e.controls.n > 0 || e.sched.busy() > 0
+	return e.controlling > 0 || e.sched.busy() > 0
 }
 
 // completeSend frees the slots up to a completed request.
@@ -234,7 +234,7 @@ func (e *Engine) completeSend(now time.Duration, c *cq.Completion) {
 		e.freeSlot(e.chain.release(), true) // those before the last one succeeded
 	}
 	e.freeSlot(e.chain.release(), c.Status == cq.Success)
-	if e.goAwaySent && e.state == engineUp && e.controls.n == 0 && e.chain.InFlight()+e.chain.Pending() == 0 {
+	if e.goAwaySent && e.state == engineUp && e.controlling == 0 && e.chain.InFlight()+e.chain.Pending() == 0 {
 		e.Fail(now, ErrClosed)
 	}
 }
@@ -255,7 +255,7 @@ func (e *Engine) sample(now time.Duration, n int) {
 func (e *Engine) freeSlot(s *slot, ok bool) {
 	if s.bytes > 0 {
 		e.window.Return(s.bytes)
-		if e.cap != nil {
+		if e.capped {
 			e.cap.release(s.bytes)
 		}
 	}

@@ -49,7 +49,9 @@ type recvRing struct {
 }
 
 func newRecvRing(depth, size int, slab []byte, lkey mr.LKey, idBase uint64) recvRing {
-	return recvRing{entries: newEntries(depth, size, slab, lkey), idBase: idBase}
+	// Not all rings begin with the first entry, see Chain.restart.
+	first := int32(idBase >> 32 & 0xffff % uint64(depth))
+	return recvRing{entries: newEntries(depth, size, slab, lkey), idBase: idBase, next: first, fill: first}
 }
 
 // outstanding is the number of receives that are posted and not completed.

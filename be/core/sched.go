@@ -51,12 +51,23 @@ type scheduler struct {
 	served bool   // it was, since it came
 	last   kind   // whose turn it was
 	filled uint8  // kinds whose wheel is not empty
+	lined  uint8  // whether finals and asks are empty: bits hasFinals, hasAsks
 	asked  bool   // the last visit was to one of asks
 	shift  uint8  // log2 of the share of a round
-	finals line   // waiting writers whose final fragment waits for a credit
-	asks   line   // sockets whose next message is large, to be asked for
+	*queues
+}
+
+// queues have all that wait, but for solo.
+type queues struct {
+	finals line // waiting writers whose final fragment waits for a credit
+	asks   line // sockets whose next message is large, to be asked for
 	wheels [kinds]wheel
 }
+
+const (
+	hasFinals = 1 << iota
+	hasAsks
+)
 
 const (
 	wheelSlots = 128
@@ -92,7 +103,7 @@ const (
 
 // newScheduler is for pieces of at most longest bytes.
 func newScheduler(longest int) scheduler {
-	return scheduler{shift: uint8(weightBits + bits.Len(uint((longest-1)/pieceSlots)))}
+	return scheduler{shift: uint8(weightBits + bits.Len(uint((longest-1)/pieceSlots))), queues: new(queues)}
 }
 
 // line is a list of sockets, first come first. The link is part of the socket, so
@@ -187,11 +198,11 @@ func (c *scheduler) waiting(k kind) int {
 	if c.solo != nil && c.solo.at[k] == soloSlot {
 		return 1
 	}
-	if c.filled>>k&1 == 0 {
-		return 0
-	}
 	return c.wheels[k].n
 }
+
+// idle reports whether nobody waits.
+func (c *scheduler) idle() bool { return c.solo == nil && c.filled == 0 && c.lined == 0 }
 
 // busy is the number of sockets that wait with work, each counted once for each
 // kind.
@@ -228,7 +239,7 @@ func (c *scheduler) add(k kind, s *Socket) {
 	if s.at[k] != 0 {
 		return
 	}
-	if c.filled == 0 && c.solo == nil && c.asks.n == 0 {
+	if c.filled == 0 && c.solo == nil && c.lined&hasAsks == 0 {
 		s.share = max(s.share, c.round<<c.shift)
 		c.solo, c.of, c.served = s, k, false
 		s.at[k] = soloSlot
@@ -250,6 +261,7 @@ func (c *scheduler) begin(s *Socket) {
 	case s.queue.head.large:
 		c.endSolo()
 		c.asks.push(starts, s)
+		c.lined |= hasAsks
 		s.at[starts] = asksSlot
 	default:
 		c.add(starts, s)
@@ -284,9 +296,13 @@ func (c *scheduler) remove(k kind, s *Socket) {
 	c.endSolo()
 	switch at {
 	case finalsSlot:
-		c.finals.remove(k, s)
+		if c.finals.remove(k, s); c.finals.n == 0 {
+			c.lined &^= hasFinals
+		}
 	case asksSlot:
-		c.asks.remove(k, s)
+		if c.asks.remove(k, s); c.asks.n == 0 {
+			c.lined &^= hasAsks
+		}
 	default:
 		w, slot := &c.wheels[k], at-1
 		if w.slots[slot].remove(k, s); w.slots[slot].head == nil {
@@ -303,6 +319,7 @@ func (c *scheduler) remove(k kind, s *Socket) {
 func (c *scheduler) awaitCredit(s *Socket) {
 	c.remove(writes, s)
 	c.finals.push(writes, s)
+	c.lined |= hasFinals
 	s.at[writes] = finalsSlot
 }
 
@@ -325,7 +342,7 @@ func (c *scheduler) next(may uint8) (kind, *Socket) {
 }
 
 func (c *scheduler) choose(may uint8) (k kind, s *Socket) {
-	if may&startable != 0 && c.asks.n > 0 && !c.asked {
+	if may&startable != 0 && c.lined&hasAsks != 0 && !c.asked {
 		c.asked = true
 		return starts, c.asks.head
 	}
@@ -339,7 +356,7 @@ func (c *scheduler) choose(may uint8) (k kind, s *Socket) {
 	for {
 		filled := may & c.filled
 		if filled == 0 {
-			if may&startable != 0 {
+			if may&startable != 0 && c.lined&hasAsks != 0 {
 				s = c.asks.head
 			}
 			return starts, s
@@ -408,7 +425,7 @@ func (c *scheduler) spend(k kind, s *Socket, n int, more bool) {
 	switch {
 	case !more:
 		c.remove(k, s)
-	case w.n == 1 && c.filled == 1<<k && c.asks.n == 0:
+	case w.n == 1 && c.filled == 1<<k && c.lined&hasAsks == 0:
 		c.solo, c.of, c.served = s, k, true
 	case s.share>>c.shift <= round: // once more in this round
 		if c.turn++; c.turn >= turnMost || int(c.turn)*w.n >= cycleMost { // after the others

@@ -145,7 +145,7 @@ func (e *Engine) Stats() Stats {
 		*to.count, *to.total = e.stalls[i].count, e.stalls[i].total
 	}
 	if e.state != engineDown {
-		s.Sending, s.Controls, s.Waiting = uint64(e.sending), uint64(e.controls.n), uint64(e.held)
+		s.Sending, s.Controls, s.Waiting = uint64(e.sending), uint64(e.controlling), uint64(e.held)
 		s.InFlight, s.Posted = uint64(e.chain.InFlight()), uint64(e.receiving())
 	}
 	return s
