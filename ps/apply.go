@@ -34,7 +34,7 @@ func (s *Shard) accept(req *request) (fresh bool, err error) {
 	if known == applied {
 		return false, nil
 	}
-	if err := req.check(&s.cfg); err != nil {
+	if err := s.own.takes(req); err != nil {
 		return false, err
 	}
 	if i := firstNotFinite(req.gradients); i >= 0 {
@@ -48,8 +48,8 @@ func (s *Shard) accept(req *request) (fresh bool, err error) {
 	for i := range req.count {
 		key := req.key(i)
 		hash := Hash(key)
-		if s.cfg.owner(key, hash) != s.cfg.Shard {
-			return false, s.misplaced(key)
+		if err := s.own.serves(key, hash, req.version); err != nil {
+			return false, err
 		}
 		n, err := s.findOrCreate(key, hash)
 		if err == nil {
@@ -67,7 +67,11 @@ func (s *Shard) apply(req *request) {
 	gradients := viewFloats(req.gradients)
 	for i := range req.count {
 		key := req.key(i)
-		n := s.table.find(key, Hash(key))
+		hash := Hash(key)
+		if s.pulls != nil {
+			s.pulls.touched(key, hash)
+		}
+		n := s.table.find(key, hash)
 		row := s.table.row(n)
 		if s.cfg.Optimizer == Adagrad {
 			adagrad(row, s.table.squares(n), gradients[:len(row)], s.cfg.LearningRate, s.cfg.Epsilon)

@@ -10,7 +10,7 @@ import (
 // table, and its clients, agree on Dim and Shards.
 type Config struct {
 	Dim          int     // values a row, 1 to 65536
-	Shard        int     // which shard this is, from 0
+	Shard        int     // which shard this is, from 0; one that Map does not have owns nothing yet
 	Shards       int     // shards in all; 0: 1, or those of Map
 	LearningRate float32 // of Push; 0: gradients have no effect
 	Optimizer    Optimizer
@@ -21,8 +21,9 @@ type Config struct {
 	MaxKeys      int     // keys a request; 0: 2^20
 	MaxClients   int     // clients whose pushes are remembered, about 200 bytes each, at most 1200; 0: 65536
 
-	// Map says which keys are this shard's, and clients of the same version are served
-	// alone. nil: those of NewMap by hash, and clients have no map.
+	// Map says which keys are this shard's when it begins; see Rebalance for how that
+	// changes. Clients of an older map are refused. nil: those of NewMap by hash, and
+	// clients have no map.
 	Map *Map
 
 	// Memory is where the rows lie. Long rows are then sent from the table itself if
@@ -63,32 +64,15 @@ const (
 	defaultMaxClients = 1 << 16
 )
 
-// owner gives the shard of a key.
-func (cfg *Config) owner(key, hash uint64) int {
-	if cfg.Map != nil {
-		return cfg.Map.owner(key, hash)
-	}
-	return shardOfHash(hash, cfg.Shards)
-}
-
-func (cfg *Config) mapVersion() uint32 {
-	if cfg.Map == nil {
-		return 0
-	}
-	return cfg.Map.Version
-}
-
 func (cfg Config) withDefaults() (Config, error) {
 	if m := cfg.Map; m != nil {
 		if err := m.Validate(); err != nil {
 			return cfg, err
 		}
-		if cfg.Shards == 0 {
-			cfg.Shards = len(m.Replicas)
-		}
-		if cfg.Shards != len(m.Replicas) {
+		if cfg.Shards != 0 && cfg.Shards != len(m.Replicas) {
 			return cfg, errors.Errorf("ps: %d shards, the map has %d", cfg.Shards, len(m.Replicas))
 		}
+		cfg.Shards = max(len(m.Replicas), min(cfg.Shard, maxMapShards-1)+1)
 	}
 	if cfg.Shards == 0 {
 		cfg.Shards = 1

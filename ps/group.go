@@ -35,6 +35,12 @@ type group struct {
 	count    uint64 // pushes applied, for the choice of who begins
 	forgot   uint64 // pushes of peers that could not be told from repetitions
 	trouble  error  // why it does not get on
+
+	ballot  uint64   // the highest ticket of a change that was heard of
+	change  change   // what is being taken from this shard
+	stage   *staging // what is being brought to it; nil: nothing
+	pullers uint64   // that there were
+	mapPos  uint64   // position of the latest map, or its opening; 0: it is not in the log
 }
 
 // peer is one other replica.
@@ -47,6 +53,7 @@ type peer struct {
 	gap     bool          // it lacks what the log no longer has: it needs a snapshot
 	joining bool          // it said so
 	count   uint64        // likewise
+	version uint32        // likewise: of its map
 	// Receiving from it.
 	recvInc uint64
 	recvPos uint64 // all of its log up to here is applied here
@@ -91,7 +98,11 @@ func (g *group) servesUntil() time.Duration {
 	}
 	for i := range g.peers {
 		if p := &g.peers[i]; i != g.self {
-			until = min(until, max(p.leased, p.downUntil(g.lease)))
+			served := p.leased
+			if !g.change.prepared { // else a peer that seems down may have the new map, and others what was moved
+				served = max(served, p.downUntil(g.lease))
+			}
+			until = min(until, served)
 		}
 	}
 	return until
@@ -105,7 +116,7 @@ func (g *group) push(payload []byte, now time.Duration) (pos uint64, err error) 
 	if err := g.room(len(payload), now); err != nil {
 		return 0, err
 	}
-	if err := g.apply(payload, -1); err != nil {
+	if err := g.apply(payload, -1, now); err != nil {
 		return 0, err
 	}
 	return g.log.next - 1, nil // also of a repetition: the first one may be on its way still
@@ -137,7 +148,7 @@ func (g *group) room(n int, now time.Duration) error {
 }
 
 // apply applies a push, unless it was applied before, and logs it.
-func (g *group) apply(payload []byte, from int) error {
+func (g *group) apply(payload []byte, from int, now time.Duration) error {
 	req, err := parseRequest(payload, &g.shard.cfg, true)
 	if err != nil {
 		return err
@@ -145,10 +156,13 @@ func (g *group) apply(payload []byte, from int) error {
 	if req.id.client.Birth == 0 {
 		return errNoID
 	}
+	if from < 0 && g.freezes(&req, now) {
+		return errFrozen
+	}
 	if fresh, err := g.shard.accept(&req); !fresh {
 		return err
 	}
-	g.log.add(payload, from) // before the gradients are read in place
+	g.log.add(entryPush, payload, from) // before the gradients are read in place
 	g.shard.apply(&req)
 	g.count++
 	return nil
@@ -193,7 +207,7 @@ func (g *group) pending(i int) bool {
 func (g *group) request(dst []byte, i int) []byte {
 	g.skip(i)
 	p := &g.peers[i]
-	m := batch{from: i, sender: g.self, inc: g.inc, toInc: p.inc, base: p.told, upto: p.acked, have: p.recvPos, haveInc: p.recvInc, joining: g.joining, count: g.count}
+	m := batch{from: i, sender: g.self, inc: g.inc, toInc: p.inc, base: p.told, upto: p.acked, have: p.recvPos, haveInc: p.recvInc, joining: g.joining, count: g.count, version: g.shard.own.version()}
 	p.gap = p.acked+1 < g.log.first
 	m.gap = p.gap
 	dst = m.append(dst)
@@ -203,7 +217,7 @@ func (g *group) request(dst []byte, i int) []byte {
 	}
 	for pos := p.acked + 1; pos < g.log.next && len(dst)-at < maxBatch; pos++ {
 		if e := g.log.entry(pos); e.peer != i {
-			dst = appendEntry(dst, g.log.payload(e))
+			dst = appendEntry(dst, e.kind, g.log.payload(e))
 		}
 		m.upto = pos
 	}
@@ -224,7 +238,7 @@ func (g *group) answer(dst, b []byte, now time.Duration) ([]byte, error) {
 	if p.inc != m.inc { // it is heard of, or anew; a lease that it had may still be used
 		p.inc, p.told, p.acked = m.inc, 0, 0
 	}
-	p.joining, p.count = m.joining, m.count
+	p.joining, p.count, p.version = m.joining, m.count, m.version
 	if m.gap && m.toInc == g.inc {
 		g.rejoin(m.sender)
 	}
@@ -233,14 +247,16 @@ func (g *group) answer(dst, b []byte, now time.Duration) ([]byte, error) {
 			p.recvInc, p.recvPos = m.inc, 0
 		}
 		if m.base <= p.recvPos && m.toInc == g.inc {
-			if err := g.take(entries, m.sender); err != nil {
-				g.trouble = err
+			if err := g.take(entries, m.sender, now); err != nil {
+				if !g.joining {
+					g.trouble = err
+				}
 			} else {
 				p.recvPos = max(p.recvPos, m.upto)
 			}
 		}
 	}
-	r := batchReply{inc: g.inc, joining: g.joining, count: g.count}
+	r := batchReply{inc: g.inc, joining: g.joining, count: g.count, version: g.shard.own.version()}
 	if p.recvInc == m.inc {
 		r.want, r.knows = p.recvPos, true
 	}
@@ -256,14 +272,19 @@ func (g *group) answer(dst, b []byte, now time.Duration) ([]byte, error) {
 }
 
 // take applies the entries of a request.
-func (g *group) take(entries []byte, from int) error {
+func (g *group) take(entries []byte, from int, now time.Duration) error {
 	for len(entries) > 0 {
+		var kind entryKind
 		var payload []byte
-		payload, entries = nextEntry(entries)
+		kind, payload, entries = nextEntry(entries)
 		if len(payload) > len(g.log.ring)/4 {
 			return errLongPush
 		}
-		if err := g.apply(payload, from); err == ErrForgotten { //nolint:errorlint // apply does not wrap it
+		if kind != entryPush {
+			if err := g.takeMap(kind, payload, from); err != nil {
+				return err
+			}
+		} else if err := g.apply(payload, from, now); err == ErrForgotten { //nolint:errorlint // apply does not wrap it
 			g.forgot++
 		} else if err != nil {
 			return err
@@ -282,7 +303,7 @@ func (g *group) reply(i int, b []byte, sent time.Duration) error {
 	if p.inc != r.inc {
 		p.inc, p.told, p.acked = r.inc, 0, 0
 	}
-	p.down, p.joining, p.count = false, r.joining, r.count
+	p.down, p.joining, p.count, p.version = false, r.joining, r.count, r.version
 	if r.knows {
 		p.told = max(p.told, r.want)
 		p.acked = max(p.acked, p.told)
@@ -302,8 +323,8 @@ func (g *group) failed(i int, now time.Duration) {
 	p.down, p.last = true, now
 }
 
-// begin ends the joining of the replica that has the most pushes, the first of several,
-// when all are joining: the others copy it.
+// begin ends the joining of the replica that has the newest map and the most pushes, the
+// first of several, when all are joining: the others copy it.
 func (g *group) begin(now time.Duration) {
 	if !g.joining || g.rejoining {
 		return
@@ -313,7 +334,11 @@ func (g *group) begin(now time.Duration) {
 		if i == g.self {
 			continue
 		}
-		if p.inc == 0 || p.down || !p.joining || p.count > g.count || p.count == g.count && i < g.self {
+		mine := g.shard.own.version()
+		if p.inc == 0 || p.down || !p.joining || p.version > mine {
+			return
+		}
+		if p.version == mine && (p.count > g.count || p.count == g.count && i < g.self) {
 			return
 		}
 	}
@@ -352,14 +377,20 @@ func (g *group) rejoin(from int) {
 	g.joining, g.rejoining = true, true
 }
 
-// install makes the rows those of a peer at a position of its log, with the pushes that
-// are in the log here and not there.
-func (g *group) install(t *table, c *clients, from int, inc, at, count uint64, now time.Duration) (old *table) {
+// install makes the replica what a copy of a peer is, with the pushes that are in the log
+// here and not there.
+func (g *group) install(d *decoder, from int, head *copyHead, now time.Duration) (old *table) {
 	s := g.shard
 	old = s.table
-	s.table, s.clients = t, c
+	newer := d.own.version() > s.own.version() || d.own.made != s.own.made || (d.own.before == nil) != (s.own.before == nil)
+	s.table, s.clients, s.own, s.sweep = d.table, d.clients, d.own, sweep{}
+	count := head.count
 	for pos := g.log.first; pos < g.log.next; pos++ {
-		req, err := parseRequest(bytes.Clone(g.log.payload(g.log.entry(pos))), &s.cfg, true)
+		e := g.log.entry(pos)
+		if e.kind != entryPush {
+			continue
+		}
+		req, err := parseRequest(bytes.Clone(g.log.payload(e)), &s.cfg, true)
 		fresh := false
 		if err == nil {
 			fresh, err = s.accept(&req)
@@ -373,8 +404,9 @@ func (g *group) install(t *table, c *clients, from int, inc, at, count uint64, n
 		}
 	}
 	p := &g.peers[from]
-	p.recvInc, p.recvPos = inc, at
+	p.recvInc, p.recvPos = head.inc, head.at
 	g.count = count
+	g.installChange(head, newer, from)
 	g.joined(now)
 	return old
 }

@@ -61,6 +61,9 @@ func (w *world) run(d time.Duration) {
 type node struct {
 	w       *world
 	i       int
+	peers   []*node // of the shard
+	cfg     Config
+	addr    string
 	g       *group
 	life    int
 	dead    bool
@@ -79,9 +82,9 @@ const testLease = 500 * time.Millisecond
 func (n *node) boot() {
 	n.life++
 	n.dead, n.hung, n.queue, n.waiting = false, false, nil, nil
-	s := newTestShard(n.w.t, Config{})
-	n.g = newGroup(s, n.i, len(n.w.nodes), 1<<15, n.w.rng.Uint64()|1, testLease)
-	for i := range n.w.nodes {
+	s := newTestShard(n.w.t, n.cfg)
+	n.g = newGroup(s, n.i, len(n.peers), 1<<15, n.w.rng.Uint64()|1, testLease)
+	for i := range n.peers {
 		if i != n.i {
 			n.ship(i, n.life)
 		}
@@ -130,7 +133,7 @@ func (n *node) ship(i, life int) {
 			})
 		}
 		w.after(testLease/4, fail)
-		p := w.nodes[i]
+		p := n.peers[i]
 		if p.dead { // refused at once
 			w.after(n.delay(), fail)
 			return
@@ -176,17 +179,22 @@ func (n *node) copy(p *node, life int) {
 		return
 	}
 	var b bytes.Buffer
-	m := p.g.shard.image()
-	inc, at, count := p.g.inc, p.g.log.next-1, p.g.count
+	head := p.g.head()
+	m := p.g.shard.image(head.brought())
+	b.Write(head.append(nil))
 	if err := m.write(&b); err != nil {
 		n.w.t.Fatal(err)
 	}
 	m.release()
-	t, c, err := n.g.shard.read(&b)
+	head, err := readCopyHead(&b)
 	if err != nil {
 		n.w.t.Fatal(err)
 	}
-	n.g.install(t, c, p.i, inc, at, count, n.w.now)
+	d, err := n.g.shard.read(&b, n.g.shard.own, &head)
+	if err != nil {
+		n.w.t.Fatal(err)
+	}
+	n.g.install(d, p.i, &head, n.w.now)
 }
 
 // client pushes one after the other, each until it is answered, and fetches in between.
@@ -292,6 +300,7 @@ func runWorld(t testing.TB, seed uint64, replicas int, noLease bool) (w *world, 
 		w.nodes = append(w.nodes, &node{w: w, i: i})
 	}
 	for _, n := range w.nodes {
+		n.peers = w.nodes
 		n.boot()
 	}
 	for c := range uint64(3) {

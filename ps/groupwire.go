@@ -18,12 +18,13 @@ import (
 //	56  u32  number of the receiver
 //	60  u32  number of the sender
 //	64  u32  flags: 1 the sender is joining, 2 the receiver needs a snapshot
-//	68  u32  0
-//	72  entries: length u32, 0 u32, a push's request, padded to 8 bytes
+//	68  u32  version of the sender's map
+//	72  entries: length u32, kind u32, its bytes, padded to 8
 type batch struct {
 	inc, toInc, base, upto, have, haveInc, count uint64
 	from, sender                                 int // from is the receiver's number
 	joining, gap                                 bool
+	version                                      uint32
 }
 
 const (
@@ -51,15 +52,17 @@ func (m *batch) append(b []byte) []byte {
 	if m.gap {
 		flags |= flagGap
 	}
-	return binary.LittleEndian.AppendUint64(b, uint64(flags))
+	b = binary.LittleEndian.AppendUint32(b, flags)
+	return binary.LittleEndian.AppendUint32(b, m.version)
 }
 
 func (m *batch) setUpto(b []byte) { binary.LittleEndian.PutUint64(b[24:], m.upto) }
 
 func uptoOf(b []byte) uint64 { return binary.LittleEndian.Uint64(b[24:]) }
 
-func appendEntry(b, payload []byte) []byte {
-	b = binary.LittleEndian.AppendUint64(b, uint64(len(payload)))
+func appendEntry(b []byte, kind entryKind, payload []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(payload)))
+	b = binary.LittleEndian.AppendUint32(b, uint32(kind))
 	b = append(b, payload...)
 	return append(b, make([]byte, -len(payload)&7)...)
 }
@@ -73,7 +76,8 @@ func parseBatch(b []byte) (m batch, entries []byte, err error) {
 		*v = binary.LittleEndian.Uint64(b[8*i:])
 	}
 	to, from := binary.LittleEndian.Uint32(b[56:]), binary.LittleEndian.Uint32(b[60:])
-	flags := binary.LittleEndian.Uint64(b[64:])
+	flags := binary.LittleEndian.Uint32(b[64:])
+	m.version = binary.LittleEndian.Uint32(b[68:])
 	if flags > flagJoining|flagGap || to > maxReplicas || from > maxReplicas || m.inc == 0 || m.upto < m.base {
 		return m, nil, archon.Errorf(archon.InvalidArgument, "request of a replica with flags %#x, from %d to %d, positions %d to %d", flags, from, to, m.base, m.upto)
 	}
@@ -83,9 +87,9 @@ func parseBatch(b []byte) (m batch, entries []byte, err error) {
 		if len(rest) < 8 {
 			return m, nil, archon.Errorf(archon.InvalidArgument, "entry of %d bytes", len(rest))
 		}
-		n := binary.LittleEndian.Uint64(rest)
-		if n > uint64(len(rest)-8) || (n+7)&^7 > uint64(len(rest)-8) {
-			return m, nil, archon.Errorf(archon.InvalidArgument, "entry of %d bytes, %d are there", n, len(rest)-8)
+		n, kind := uint64(binary.LittleEndian.Uint32(rest)), entryKind(binary.LittleEndian.Uint32(rest[4:]))
+		if (n+7)&^7 > uint64(len(rest)-8) || kind > entryAbort {
+			return m, nil, archon.Errorf(archon.InvalidArgument, "entry of kind %d and %d bytes, %d are there", kind, n, len(rest)-8)
 		}
 		rest = rest[8+(n+7)&^7:]
 	}
@@ -93,9 +97,9 @@ func parseBatch(b []byte) (m batch, entries []byte, err error) {
 }
 
 // nextEntry takes an entry off checked entries.
-func nextEntry(b []byte) (payload, rest []byte) {
-	n := binary.LittleEndian.Uint64(b)
-	return b[8 : 8+n], b[8+(n+7)&^7:]
+func nextEntry(b []byte) (kind entryKind, payload, rest []byte) {
+	n := uint64(binary.LittleEndian.Uint32(b))
+	return entryKind(binary.LittleEndian.Uint32(b[4:])), b[8 : 8+n], b[8+(n+7)&^7:]
 }
 
 // batchReply answers a batch:
@@ -103,14 +107,16 @@ func nextEntry(b []byte) (payload, rest []byte) {
 //	 0  u64  incarnation
 //	 8  u64  the sender's log is applied up to here, if flag 4 says so
 //	16  u64  pushes that were applied
-//	24  u64  flags: 1 joining, 2 the lease is granted, 4 the second word counts
+//	24  u32  flags: 1 joining, 2 the lease is granted, 4 the second word counts
+//	28  u32  version of its map
 type batchReply struct {
 	inc, want, count        uint64
 	joining, granted, knows bool
+	version                 uint32
 }
 
 func (r *batchReply) append(b []byte) []byte {
-	flags := uint64(0)
+	flags := uint32(0)
 	if r.joining {
 		flags |= flagJoining
 	}
@@ -120,10 +126,11 @@ func (r *batchReply) append(b []byte) []byte {
 	if r.knows {
 		flags |= flagKnows
 	}
-	for _, v := range [...]uint64{r.inc, r.want, r.count, flags} {
+	for _, v := range [...]uint64{r.inc, r.want, r.count} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
-	return b
+	b = binary.LittleEndian.AppendUint32(b, flags)
+	return binary.LittleEndian.AppendUint32(b, r.version)
 }
 
 func parseBatchReply(b []byte) (r batchReply, err error) {
@@ -131,7 +138,8 @@ func parseBatchReply(b []byte) (r batchReply, err error) {
 		return r, archon.Errorf(archon.Internal, "answer of a replica of %d bytes, must be %d", len(b), replyBytes)
 	}
 	r.inc, r.want, r.count = binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:]), binary.LittleEndian.Uint64(b[16:])
-	flags := binary.LittleEndian.Uint64(b[24:])
+	flags := binary.LittleEndian.Uint32(b[24:])
+	r.version = binary.LittleEndian.Uint32(b[28:])
 	if r.inc == 0 || flags > flagJoining|flagGranted|flagKnows {
 		return r, archon.Errorf(archon.Internal, "answer of replica %#x with flags %#x", r.inc, flags)
 	}

@@ -2,8 +2,6 @@ package ps
 
 import (
 	"context"
-	"encoding/binary"
-	"io"
 	"time"
 
 	"github.com/byteexpress/byteexpress/archon"
@@ -113,10 +111,6 @@ func (l *link) send() (sent time.Duration, err error) {
 	return sent, l.call.Err
 }
 
-// snapshotHead is what a copy begins with: the source's incarnation, the position of its
-// log, and its count of pushes, u64 each. The rest of the stream is a snapshot.
-const snapshotHead = 24
-
 // copyTimeout bounds how long a copy may take.
 const copyTimeout = 10 * time.Minute
 
@@ -139,22 +133,24 @@ func (l *link) copy() error {
 	defer stream.Close()
 	in := &streamReader{stream: stream}
 	defer in.last.Release()
-	var head [snapshotHead]byte
-	if _, err := io.ReadFull(in, head[:]); err != nil {
-		return err
-	}
-	t, c, err := s.read(in)
+	head, err := readCopyHead(in)
 	if err != nil {
 		return err
 	}
-	u64 := func(i int) uint64 { return binary.LittleEndian.Uint64(head[8*i:]) }
+	s.mu.RLock()
+	is := s.own
+	s.mu.RUnlock()
+	c, err := s.read(in, is, &head)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	if !r.group.joining || s.closed {
 		s.mu.Unlock()
-		t.free()
+		c.table.free()
 		return nil
 	}
-	old := r.group.install(t, c, l.peer, u64(0), u64(1), u64(2), r.now())
+	old := r.group.install(c, l.peer, &head, r.now())
 	r.note()
 	s.mu.Unlock()
 	old.loans.close(old.free)
@@ -205,15 +201,12 @@ func (r *Replica) handleSnapshot(_ *archon.ServerCall, out *archon.Sender) error
 		s.mu.Unlock()
 		return errJoining
 	}
-	m := s.image()
-	head := make([]byte, 0, snapshotHead)
-	for _, v := range [...]uint64{r.group.inc, r.group.log.next - 1, r.group.count} {
-		head = binary.LittleEndian.AppendUint64(head, v)
-	}
+	head := r.group.head()
+	m := s.image(head.brought())
 	s.mu.Unlock()
 	defer m.release()
 	w := streamWriter{out}
-	if _, err := w.Write(head); err != nil {
+	if _, err := w.Write(head.append(nil)); err != nil {
 		return err
 	}
 	return m.write(w)

@@ -18,8 +18,10 @@ const retired = 1 << 30
 type loans struct {
 	mu     sync.Mutex
 	free   []uint32
-	live   int    // loans
-	closed func() // runs when live is 0; nil: not closed
+	limit  uint32   // 0: none
+	above  []uint32 // free slots above it, which nobody is to use
+	live   int      // loans
+	closed func()   // runs when live is 0; nil: not closed
 }
 
 func (l *loans) begin() {
@@ -65,7 +67,11 @@ func (l *loans) takeFree() uint32 {
 func (l *loans) giveFree(n uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.free = append(l.free, n)
+	if l.limit != 0 && n > l.limit {
+		l.above = append(l.above, n)
+	} else {
+		l.free = append(l.free, n)
+	}
 }
 
 // lent is the count of a slot's borrowers.

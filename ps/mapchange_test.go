@@ -34,7 +34,8 @@ func TestRepeatedAfterMapChange(t *testing.T) {
 	if err := push(1, 2); err != nil {
 		t.Fatal(err)
 	}
-	s.cfg.Map = mapOf(3)
+	s.own.become(mapOf(3), 1)
+	s.own.floor = 3
 	for version := range uint32(5) {
 		if err := push(1, version); err != nil {
 			t.Errorf("a repetition by map %d: %v", version, err)
@@ -53,12 +54,13 @@ func TestRepeatedAfterMapChange(t *testing.T) {
 func TestLogAfterMapChange(t *testing.T) {
 	s := newTestShard(t, Config{Map: mapOf(2)})
 	g := newGroup(s, 0, 2, 1<<12, 9, testLease)
-	entries := appendEntry(nil, testMapPush(requestID{ClientID{1, 1}, 1}, 3, 2))
-	if err := g.take(bytes.Clone(entries), 1); err != nil {
+	entries := appendEntry(nil, entryPush, testMapPush(requestID{ClientID{1, 1}, 1}, 3, 2))
+	if err := g.take(bytes.Clone(entries), 1, 0); err != nil {
 		t.Fatal(err)
 	}
-	s.cfg.Map = mapOf(3)
-	if err := g.take(entries, 1); err != nil || s.sum(4) != 1 {
+	s.own.become(mapOf(3), 1)
+	s.own.floor = 3
+	if err := g.take(entries, 1, 0); err != nil || s.sum(4) != 1 {
 		t.Errorf("%v, sum %v", err, s.sum(4))
 	}
 }

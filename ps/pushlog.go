@@ -1,7 +1,8 @@
 package ps
 
 // pushLog keeps the latest pushes of a replica, in the order in which they were applied,
-// numbered from 1. Its memory is one ring of bytes.
+// numbered from 1, and between them what happened to the map. Its memory is one ring of
+// bytes.
 type pushLog struct {
 	ring    []byte
 	entries []logEntry // a ring too, of a power of two
@@ -10,8 +11,19 @@ type pushLog struct {
 	head    int        // in ring, where the next payload goes
 }
 
-// logEntry is where a push lies.
+// entryKind is what an entry of the log is.
+type entryKind uint32
+
+const (
+	entryPush   entryKind = iota // a push's request
+	entryCommit                  // a new map: the ticket of its change, and its text
+	entryOpen                    // what a map brought is served: the ticket
+	entryAbort                   // a change that was prepared does not come: the ticket
+)
+
+// logEntry is where an entry lies.
 type logEntry struct {
+	kind     entryKind
 	from, to int
 	peer     int // that it came from; -1: from a client
 }
@@ -40,8 +52,8 @@ func (l *pushLog) oldest(n int) (first uint64, at int) {
 	return first, at
 }
 
-// add copies a push into the log, and gives its position. It fits.
-func (l *pushLog) add(payload []byte, peer int) uint64 {
+// add copies an entry into the log, and gives its position. It fits.
+func (l *pushLog) add(kind entryKind, payload []byte, peer int) uint64 {
 	var at int
 	l.first, at = l.oldest(len(payload))
 	if l.next-l.first == uint64(len(l.entries)) {
@@ -49,7 +61,7 @@ func (l *pushLog) add(payload []byte, peer int) uint64 {
 	}
 	copy(l.ring[at:], payload)
 	l.head = at + len(payload)
-	*l.entry(l.next) = logEntry{at, l.head, peer}
+	*l.entry(l.next) = logEntry{kind, at, l.head, peer}
 	l.next++
 	return l.next - 1
 }

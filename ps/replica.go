@@ -44,6 +44,12 @@ type Replica struct {
 	once    sync.Once
 	wg      sync.WaitGroup
 	links   []*link
+
+	life    context.Context // ends with stop
+	end     context.CancelFunc
+	more    chan struct{} // there is something for the mover
+	pulling sync.Mutex    // windows are made one at a time
+	window  []byte        // under pulling
 }
 
 // The methods between replicas.
@@ -76,7 +82,8 @@ func (s *Shard) Replicate(srv *archon.Server, cfg ReplicaConfig) (*Replica, erro
 	}
 	var inc [8]byte
 	rand.Read(inc[:]) // never fails
-	r := &Replica{shard: s, cfg: cfg, start: time.Now(), changed: sync.NewCond(&s.mu), stop: make(chan struct{})}
+	r := &Replica{shard: s, cfg: cfg, start: time.Now(), changed: sync.NewCond(&s.mu), stop: make(chan struct{}), more: make(chan struct{}, 1)}
+	r.life, r.end = context.WithCancel(context.Background())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.replica != nil {
@@ -107,6 +114,10 @@ func (s *Shard) Replicate(srv *archon.Server, cfg ReplicaConfig) (*Replica, erro
 			r.wg.Go(l.run)
 		}
 	}
+	if s.own.m != nil {
+		m := &mover{r: r}
+		r.wg.Go(m.run)
+	}
 	return r, nil
 }
 
@@ -115,6 +126,7 @@ func (r *Replica) Close() error {
 	r.once.Do(func() {
 		r.shard.mu.Lock()
 		close(r.stop)
+		r.end()
 		r.changed.Broadcast()
 		r.shard.mu.Unlock()
 	})
@@ -206,6 +218,24 @@ func (r *Replica) readyLocked() error {
 	}
 }
 
+// handleFetch waits until rows may be fetched, for a while.
+func (r *Replica) handleFetch(call *archon.ServerCall) error {
+	for end := r.now() + 2*r.cfg.Lease; ; {
+		if err := r.ready(); err != nil {
+			return err
+		}
+		err := r.shard.fetch(call)
+		if !waitsForMap(err) || r.now() > end {
+			return err
+		}
+		r.shard.mu.Lock()
+		if r.shard.own.before != nil {
+			r.changed.Wait()
+		}
+		r.shard.mu.Unlock()
+	}
+}
+
 // note tells of a change of the group, which may have come by itself. The caller holds
 // the shard's lock.
 func (r *Replica) note() {
@@ -228,12 +258,17 @@ func (r *Replica) handlePush(call *archon.ServerCall) error {
 	s := r.shard
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := r.readyLocked(); err != nil {
-		return err
-	}
-	pos, err := r.group.push(call.Payload(), r.now())
-	if err != nil {
-		return err
+	pos, err := uint64(0), error(nil)
+	for end := r.now() + 2*r.cfg.Lease; ; r.changed.Wait() {
+		if err = r.readyLocked(); err != nil {
+			return err
+		}
+		if pos, err = r.group.push(call.Payload(), r.now()); err == nil {
+			break
+		}
+		if !waitsForMap(err) || r.now() > end {
+			return err
+		}
 	}
 	for i, l := range r.links {
 		if i != r.cfg.Self {

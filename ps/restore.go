@@ -35,36 +35,61 @@ func (e *SnapshotError) Unwrap() error { return e.Err }
 // Restore makes the shard what a snapshot says, in place of what it was. After an error,
 // a *SnapshotError if the snapshot is at fault, it is as it was. Calls go on meanwhile,
 // and see the one or the other.
+//
+// A shard whose map is older than the snapshot's goes on with the snapshot's. One whose map
+// is newer takes the rows that are still its own; if it has keys that were not the shard's
+// when the snapshot was made, the snapshot is refused: their rows are elsewhere. While the
+// map changes nothing is restored.
 func (s *Shard) Restore(r io.Reader) error {
-	t, c, err := s.read(r)
+	s.mu.RLock()
+	is := s.own
+	s.mu.RUnlock()
+	d, err := s.read(r, is, nil)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
-	if s.closed {
+	if err = s.restores(is.m); err != nil {
 		s.mu.Unlock()
-		t.free()
-		return errClosed
+		d.table.free()
+		return err
 	}
 	old := s.table
-	s.table, s.clients = t, c
+	s.table, s.clients, s.own, s.sweep = d.table, d.clients, d.own, sweep{}
 	s.mu.Unlock()
 	old.loans.close(old.free)
 	return nil
 }
 
-// read reads a snapshot into a new table.
-func (s *Shard) read(r io.Reader) (*table, *clients, error) {
-	d := decoder{r: r, shard: s, table: newTable(&s.cfg), clients: newClients(s.cfg.MaxClients)}
+// restores tells whether a snapshot may be restored that was compared with a map. The caller
+// holds mu.
+func (s *Shard) restores(m *Map) error {
+	switch {
+	case s.closed:
+		return errClosed
+	case s.own.m != m || s.pulls != nil || s.replica != nil && s.replica.group.stage != nil:
+		return archon.Errorf(archon.Unavailable, "the shard's map is changing: restore after that")
+	}
+	return nil
+}
+
+// read reads a snapshot into a new table, for a shard that is what is says; of a copy of
+// a replica, with what is in its head.
+func (s *Shard) read(r io.Reader, is ownership, head *copyHead) (*decoder, error) {
+	d := &decoder{r: r, shard: s, is: is, table: newTable(&s.cfg), clients: newClients(s.cfg.MaxClients)}
+	d.own.shard = is.shard
+	if head != nil {
+		d.copied, d.staged = true, head.brought()
+	}
 	if err := d.read(); err != nil {
 		d.table.free()
 		var mem *archon.Error
 		if errors.As(err, &mem) && mem.Code == archon.ResourceExhausted {
-			return nil, nil, err
+			return nil, err
 		}
-		return nil, nil, &SnapshotError{Offset: d.offset, Err: err}
+		return nil, &SnapshotError{Offset: d.offset, Err: err}
 	}
-	return d.table, d.clients, nil
+	return d, nil
 }
 
 // decoder reads a snapshot.
@@ -77,6 +102,13 @@ type decoder struct {
 	block   []byte
 	nrows   uint64
 	ncl     uint64
+
+	is      ownership // of the shard
+	own     ownership // that it is to have
+	text    [2][]byte // of the maps
+	settled bool      // own is decided
+	copied  bool      // from a replica
+	staged  *Map      // by which there are more rows than the replica's own
 }
 
 var errTruncated = errors.New("the snapshot ends too early")
@@ -98,9 +130,16 @@ func (d *decoder) read() error {
 		if first != (kind == blockTable) {
 			return errors.Errorf("block of kind %d out of place", kind)
 		}
+		if kind != blockTable && kind != blockMap {
+			if err := d.settle(); err != nil {
+				return err
+			}
+		}
 		switch kind {
 		case blockTable:
 			err = d.checkTable(payload)
+		case blockMap:
+			err = d.mapBlock(payload)
 		case blockRows:
 			err = d.rows(payload)
 		case blockClients:
@@ -154,6 +193,11 @@ func (d *decoder) checkTable(b []byte) error {
 		return errors.Errorf("table of %d bytes, must be %d", len(b), tableBytes)
 	}
 	cfg := &d.shard.cfg
+	d.own.shards = int(binary.LittleEndian.Uint32(b[12:]))
+	shards := uint64(cfg.Shards)
+	if d.is.m != nil { // they may have become more or fewer
+		shards = uint64(d.own.shards)
+	}
 	u32 := func(at int) uint64 { return uint64(binary.LittleEndian.Uint32(b[at:])) }
 	for _, f := range []struct {
 		name      string
@@ -162,7 +206,7 @@ func (d *decoder) checkTable(b []byte) error {
 		{"Dim", u32(0), uint64(cfg.Dim)},
 		{"Optimizer", u32(4), uint64(cfg.Optimizer)},
 		{"Shard", u32(8), uint64(cfg.Shard)},
-		{"Shards", u32(12), uint64(cfg.Shards)},
+		{"Shards", u32(12), shards},
 		{"Seed", binary.LittleEndian.Uint64(b[16:]), cfg.Seed},
 		{"bits of InitialScale", u32(24), uint64(math.Float32bits(cfg.InitialScale))},
 	} {
@@ -181,8 +225,9 @@ func (d *decoder) rows(b []byte) error {
 	for ; len(b) > 0; b = b[size:] {
 		key := binary.LittleEndian.Uint64(b)
 		hash := Hash(key)
-		if d.shard.cfg.owner(key, hash) != d.shard.cfg.Shard {
-			return d.shard.misplaced(key)
+		d.nrows++
+		if !d.keeps(key, hash) {
+			continue
 		}
 		if d.table.find(key, hash) != 0 {
 			return errors.Errorf("key %#x comes twice", key)
@@ -194,12 +239,7 @@ func (d *decoder) rows(b []byte) error {
 		if err != nil {
 			return err
 		}
-		*d.table.version(n) = binary.LittleEndian.Uint64(b[8:])
-		values := d.table.slot(n)
-		for i := range values {
-			values[i] = floatAt(b[rowHead:], i)
-		}
-		d.nrows++
+		d.table.set(n, b)
 	}
 	return nil
 }
@@ -265,9 +305,6 @@ func (s *Shard) Load(rows iter.Seq2[uint64, []float32]) (loaded int, err error) 
 
 func (s *Shard) load(key uint64, values []float32) (mine bool, err error) {
 	hash := Hash(key)
-	if s.cfg.owner(key, hash) != s.cfg.Shard {
-		return false, nil
-	}
 	if len(values) != s.cfg.Dim {
 		return false, archon.Errorf(archon.InvalidArgument, "row %#x of %d values, must be %d", key, len(values), s.cfg.Dim)
 	}
@@ -276,8 +313,13 @@ func (s *Shard) load(key uint64, values []float32) (mine bool, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	switch {
+	case s.closed:
 		return false, errClosed
+	case !s.own.mine(key, hash):
+		return false, nil
+	case s.pulls != nil:
+		s.pulls.touched(key, hash)
 	}
 	n, err := s.findOrCreate(key, hash)
 	if err == nil {

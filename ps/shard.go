@@ -12,6 +12,9 @@ type Shard struct {
 	cfg Config
 
 	mu      sync.RWMutex // held for one request's part: readers fetch, writers push
+	own     ownership
+	pulls   *pulls // of a change that takes rows away; nil: there is none
+	sweep   sweep
 	table   *table
 	clients *clients
 	closed  bool
@@ -24,7 +27,7 @@ func NewShard(cfg Config) (*Shard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Shard{cfg: cfg, table: newTable(&cfg), clients: newClients(cfg.MaxClients)}, nil
+	return &Shard{cfg: cfg, own: newOwnership(&cfg), table: newTable(&cfg), clients: newClients(cfg.MaxClients)}, nil
 }
 
 // Close gives the memory of the rows back, as soon as no response is sent from it.
@@ -51,14 +54,24 @@ func (s *Shard) Register(srv *archon.Server) error {
 	if err := s.registerMap(srv); err != nil {
 		return err
 	}
-	handle, push := srv.HandleInline, archon.Handler(s.handlePush)
+	handle, fetch, push := srv.HandleInline, archon.Handler(s.fetch), archon.Handler(s.handlePush)
 	if r := s.replica; r != nil {
-		handle, push = srv.Handle, r.handlePush
+		handle, fetch, push = srv.Handle, r.handleFetch, r.handlePush
+		if err := r.registerChange(srv); err != nil {
+			return err
+		}
 	}
-	if err := handle(MethodFetch, s.withVersion(s.handleFetch)); err != nil {
+	if err := handle(MethodFetch, s.withVersion(fetch)); err != nil {
 		return err
 	}
 	return handle(MethodPush, s.withVersion(push))
+}
+
+// Map is the map by which the shard serves now; nil: none. It is not to be changed.
+func (s *Shard) Map() *Map {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.own.m
 }
 
 // Rows is the number of rows that take memory.
@@ -93,7 +106,7 @@ func (s *Shard) Create(keys []uint64) error {
 	}
 	for _, key := range keys {
 		hash := Hash(key)
-		if s.cfg.owner(key, hash) != s.cfg.Shard {
+		if !s.own.mine(key, hash) {
 			continue
 		}
 		if _, err := s.findOrCreate(key, hash); err != nil {
@@ -116,25 +129,12 @@ func (s *Shard) findOrCreate(key, hash uint64) (uint32, error) {
 
 var errClosed = archon.Errorf(archon.FailedPrecondition, "the shard is closed")
 
-func (s *Shard) misplaced(key uint64) error {
-	return archon.Errorf(archon.FailedPrecondition, "key %#x belongs to shard %d of %d, this is shard %d",
-		key, s.cfg.owner(key, Hash(key)), s.cfg.Shards, s.cfg.Shard)
-}
-
 // blockKeys is how many keys are looked up before their rows are touched, so that
 // the cache misses of the look-ups overlap.
 const blockKeys = 64
 
-func (s *Shard) handleFetch(call *archon.ServerCall) error {
-	if s.replica != nil {
-		if err := s.replica.ready(); err != nil {
-			return err
-		}
-	}
+func (s *Shard) fetch(call *archon.ServerCall) error {
 	req, err := parseRequest(call.Payload(), &s.cfg, false)
-	if err == nil {
-		err = req.check(&s.cfg)
-	}
 	if err != nil {
 		return err
 	}
@@ -160,6 +160,14 @@ const (
 	lendBytes    = 8 << 10
 )
 
+// takes tells whether a request is taken at all. The caller holds mu.
+func (s *Shard) takes(req *request) error {
+	if s.closed {
+		return errClosed
+	}
+	return s.own.takes(req)
+}
+
 // lend answers with the rows where they lie, unless one of them has no memory yet.
 func (s *Shard) lend(call *archon.ServerCall, req request) (done bool, err error) {
 	l, err := s.borrow(req)
@@ -177,8 +185,8 @@ func (s *Shard) lend(call *archon.ServerCall, req request) (done bool, err error
 func (s *Shard) borrow(req request) (*loan, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.closed {
-		return nil, errClosed
+	if err := s.takes(&req); err != nil {
+		return nil, err
 	}
 	l := newLoan(s.table)
 	all, err := s.add(l, req)
@@ -197,8 +205,8 @@ func (s *Shard) add(l *loan, req request) (all bool, err error) {
 		for i := range n {
 			key := req.key(first + i)
 			hash := Hash(key)
-			if s.cfg.owner(key, hash) != s.cfg.Shard {
-				return false, s.misplaced(key)
+			if err := s.own.serves(key, hash, req.version); err != nil {
+				return false, err
 			}
 			if rows[i] = s.table.find(key, hash); rows[i] == 0 {
 				return false, nil
@@ -215,8 +223,8 @@ func (s *Shard) add(l *loan, req request) (all bool, err error) {
 func (s *Shard) gather(req request, out []byte) error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	if s.closed {
-		return errClosed
+	if err := s.takes(&req); err != nil {
+		return err
 	}
 	t, rowBytes := s.table, 4*s.cfg.Dim
 	var rows [blockKeys]uint32
@@ -225,8 +233,8 @@ func (s *Shard) gather(req request, out []byte) error {
 		for i := range n {
 			key := req.key(first + i)
 			hash := Hash(key)
-			if s.cfg.owner(key, hash) != s.cfg.Shard {
-				return s.misplaced(key)
+			if err := s.own.serves(key, hash, req.version); err != nil {
+				return err
 			}
 			rows[i] = t.find(key, hash)
 		}

@@ -17,8 +17,8 @@ import (
 //	8  payload
 //	   u32  CRC-32C of all before in the block
 //
-// The first block says of what table it is, then come rows and clients in any number of
-// blocks, and the end, with their counts. Rows: key, version, then the values and
+// The first block says of what table it is, then come the map, if there is one, rows and
+// clients in any number of blocks, and the end, with their counts. Rows: key, version, then the values and
 // Adagrad's sums as float32. Clients: birth, nonce, floor and number of spans, then
 // the spans.
 const (
@@ -28,6 +28,7 @@ const (
 	blockRows    = 2
 	blockClients = 3
 	blockEnd     = 4
+	blockMap     = 5
 
 	blockOverhead = 12      // bytes around a payload
 	blockBytes    = 1 << 18 // about how long a payload of many rows is
@@ -44,6 +45,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // image is a shard at one moment. Its rows are borrowed: pushes go on, to other places.
 type image struct {
 	cfg     Config
+	own     ownership
 	table   *table
 	chunks  []chunk
 	keys    []uint64
@@ -53,14 +55,18 @@ type image struct {
 	clients []window // by use, the last used last
 }
 
-// image takes the shard's image, which is to be released. The caller holds mu.
-func (s *Shard) image() *image {
+// image takes the shard's image, which is to be released, with the rows that are brought
+// to it by a map; nil: none. The caller holds mu.
+func (s *Shard) image(brought *Map) *image {
 	t := s.table
-	m := &image{cfg: s.cfg, table: t, chunks: slices.Clone(t.chunks), horizon: s.clients.horizon}
+	m := &image{cfg: s.cfg, own: s.own, table: t, chunks: slices.Clone(t.chunks), horizon: s.clients.horizon}
 	m.keys, m.rows, m.version = make([]uint64, 0, t.rows), make([]uint32, 0, t.rows), make([]uint64, 0, t.rows)
 	t.loans.begin()
 	for _, e := range t.index {
-		if e.row != 0 {
+		if e.row == 0 {
+			continue
+		}
+		if hash := Hash(e.key); s.own.mine(e.key, hash) || brought != nil && brought.owner(e.key, hash) == s.own.shard {
 			t.lent(e.row).Add(1)
 			m.keys, m.rows, m.version = append(m.keys, e.key), append(m.rows, e.row), append(m.version, *t.version(e.row))
 		}
@@ -97,7 +103,7 @@ func (s *Shard) Snapshot(w io.Writer) error {
 		s.mu.Unlock()
 		return errClosed
 	}
-	m := s.image()
+	m := s.image(nil)
 	s.mu.Unlock()
 	defer m.release()
 	return m.write(w)
@@ -121,16 +127,18 @@ func (m *image) write(w io.Writer) error {
 		b = append(b[:0], newBlock(kind)...)
 		return errors.Wrap(err, "ps: write a snapshot")
 	}
-	if err := flush(blockRows); err != nil {
+	if err := flush(blockMap); err != nil {
 		return err
 	}
+	if err := m.own.mapBlocks(func(payload []byte) error {
+		b = append(b, payload...)
+		return flush(blockMap)
+	}); err != nil {
+		return err
+	}
+	b = append(b[:0], newBlock(blockRows)...)
 	for i, n := range m.rows {
-		b = binary.LittleEndian.AppendUint64(b, m.keys[i])
-		b = binary.LittleEndian.AppendUint64(b, m.version[i])
-		values := m.slot(n)
-		at := len(b)
-		b = append(b, make([]byte, 4*len(values))...)
-		putFloats(b[at:], values)
+		b = appendRow(b, m.keys[i], m.version[i], m.slot(n))
 		if len(b) >= blockBytes {
 			if err := flush(blockRows); err != nil {
 				return err
@@ -156,6 +164,16 @@ func (m *image) write(w io.Writer) error {
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(m.rows)))
 	b = binary.LittleEndian.AppendUint64(b, uint64(len(m.clients)))
 	return flush(blockEnd)
+}
+
+// appendRow appends a row and its optimizer's values.
+func appendRow(b []byte, key, version uint64, values []float32) []byte {
+	b = binary.LittleEndian.AppendUint64(b, key)
+	b = binary.LittleEndian.AppendUint64(b, version)
+	at := len(b)
+	b = append(b, make([]byte, 4*len(values))...)
+	putFloats(b[at:], values)
+	return b
 }
 
 func newBlock(kind uint32) []byte {

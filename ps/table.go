@@ -1,6 +1,7 @@
 package ps
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"sync/atomic"
 
@@ -21,9 +22,10 @@ type table struct {
 	memory     Memory
 	index      []indexEntry // open addressing by the hash's low bits, at most three quarters full
 	chunks     []chunk
-	chunkShift int // slots a chunk, as a power of two
-	rows       int // keys
-	slots      int // in use or free
+	chunkShift int    // slots a chunk, as a power of two
+	rows       int    // keys
+	slots      int    // in use or free
+	limit      uint32 // slots above it are being given up; 0: none are
 	loans      loans
 }
 
@@ -86,7 +88,12 @@ func (t *table) version(n uint32) *uint64 {
 
 // newSlot gives 1 + the number of a slot that nobody uses.
 func (t *table) newSlot() (uint32, error) {
-	if n := t.loans.takeFree(); n != 0 {
+	n := t.loans.takeFree()
+	if n == 0 && t.limit != 0 {
+		t.cancelShrink()
+		n = t.loans.takeFree()
+	}
+	if n != 0 {
 		return n, nil
 	}
 	if t.slots == len(t.chunks)<<t.chunkShift {
@@ -113,7 +120,7 @@ func (t *table) free() {
 			t.memory.Free(c.raw)
 		}
 	}
-	t.chunks, t.index, t.rows, t.slots = nil, make([]indexEntry, 64), 0, 0
+	t.chunks, t.index, t.rows, t.slots, t.limit = nil, make([]indexEntry, 64), 0, 0, 0
 }
 
 // create makes the key's row, which is not there, with its initial values.
@@ -134,6 +141,15 @@ func (t *table) create(key, hash uint64) (uint32, error) {
 	clear(t.slot(n)[t.dim:])
 	*t.version(n) = 0
 	return n, nil
+}
+
+// set makes a row what appendRow wrote of it, but for its key.
+func (t *table) set(n uint32, b []byte) {
+	*t.version(n) = binary.LittleEndian.Uint64(b[8:])
+	values := t.slot(n)
+	for i := range values {
+		values[i] = floatAt(b[rowHead:], i)
+	}
 }
 
 // makeWritable lets a key's row, which is in slot old, be changed. If that is lent, it

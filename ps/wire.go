@@ -105,15 +105,3 @@ func parseRequest(b []byte, cfg *Config, push bool) (request, error) {
 	r.keys, r.gradients = keys[:8*count], keys[8*count:]
 	return r, nil
 }
-
-// check tells whether the request is for this shard as it is.
-func (r *request) check(cfg *Config) error {
-	switch {
-	case r.version != cfg.mapVersion():
-		return archon.Errorf(archon.Aborted, "request by map version %d, this shard has %d", r.version, cfg.mapVersion())
-	case uint64(r.shard) != uint64(cfg.Shard) || cfg.Map == nil && uint64(r.shards) != uint64(cfg.Shards):
-		return archon.Errorf(archon.FailedPrecondition, "request for shard %d of %d, this is shard %d of %d",
-			r.shard, r.shards, cfg.Shard, cfg.Shards)
-	}
-	return nil
-}

@@ -21,7 +21,8 @@ func FuzzRequest(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte, push bool) {
 		r, err := parseRequest(b, &cfg, push)
 		if err == nil {
-			err = r.check(&cfg)
+			own := newOwnership(&cfg)
+			err = own.takes(&r)
 		}
 		if err != nil {
 			if archon.CodeOf(err) == archon.Unknown {

@@ -48,14 +48,13 @@ func asWrongMap(err error) error {
 
 // withVersion has a handler's refusals of other maps say which map is here.
 func (s *Shard) withVersion(h archon.Handler) archon.Handler {
-	m := s.cfg.Map
-	if m == nil {
+	if s.cfg.Map == nil {
 		return h
 	}
-	version := strconv.FormatUint(uint64(m.Version), 10)
 	return func(call *archon.ServerCall) error {
 		err := h(call)
-		if e, ok := err.(*archon.Error); ok && e.Code == archon.Aborted { //nolint:errorlint // parseRequest does not wrap it
+		if e, ok := err.(*archon.Error); ok && e.Code == archon.Aborted { //nolint:errorlint // ownership does not wrap it
+			version := strconv.FormatUint(uint64(s.Map().Version), 10)
 			if err := call.AddReplyMetadata(versionKey, version); err != nil {
 				return err
 			}
@@ -69,11 +68,14 @@ func (s *Shard) registerMap(srv *archon.Server) error {
 	if s.cfg.Map == nil {
 		return nil
 	}
-	text, err := s.cfg.Map.MarshalText()
-	if err != nil {
+	if _, err := s.cfg.Map.MarshalText(); err != nil {
 		return err
 	}
 	return srv.HandleInline(MethodMap, func(call *archon.ServerCall) error {
+		text, err := s.Map().MarshalText()
+		if err != nil {
+			return err
+		}
 		out, err := call.Alloc(len(text))
 		copy(out, text)
 		return err
