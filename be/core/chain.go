@@ -49,6 +49,7 @@ type Chain struct {
 // of one goroutine share one: but for a flush it is empty.
 type batch struct {
 	wrs               []qp.SendWR
+	depth             int           // how many it has room for
 	now               time.Duration // of the requests that are prepared
 	every             int           // bytes after which one is signaled
 	quiet, quietBytes int           // requests after the last signaled one, and their bytes
@@ -58,8 +59,7 @@ type batch struct {
 // NewChain makes a chain of as many slots as a batch has room for, each with up to width
 // segments, at least two. slab has slabBytes of them of registered memory.
 func NewChain(b *batch, width int, slab []byte, lkey mr.LKey, idBase uint64) Chain {
-	depth := cap(b.wrs)
-	c := Chain{slots: make([]slot, ringSize(depth)), slab: slab, batch: b, idHigh: uint32(idBase >> 32), depth: int32(depth), width: int32(width), lkey: lkey}
+	c := Chain{slots: make([]slot, ringSize(b.depth)), slab: slab, batch: b, idHigh: uint32(idBase >> 32), depth: int32(b.depth), width: int32(width), lkey: lkey}
 	c.restart()
 	return c
 }

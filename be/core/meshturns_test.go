@@ -16,7 +16,7 @@ var errPulled = errors.New("pulled")
 // at every moment; every message ends once, and arrives if it was said so; those of good
 // peers end while others are silent; nobody waits for ever, and nothing is left.
 func TestMeshTakesTurns(t *testing.T) {
-	for _, seed := range seeds(t, 150) {
+	for _, seed := range seeds(t, 60) {
 		if t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { meshTakesTurns(t, seed) }); t.Failed() {
 			return
 		}

@@ -25,7 +25,7 @@ func NewScratch(sendDepth, recvDepth, width int) *Scratch {
 // fits reports whether an engine of this configuration may use it. Any goroutine: it looks
 // at nothing that changes.
 func (s *Scratch) fits(cfg *Config, q qp.QP) bool {
-	return s != nil && cap(s.sends.wrs) == cfg.SendDepth && s.width <= q.Caps().SendSGE && cap(s.recvs) >= cfg.RecvDepth
+	return s != nil && s.sends.depth == cfg.SendDepth && s.width <= q.Caps().SendSGE && cap(s.recvs) >= cfg.RecvDepth
 }
 
 // newBatch makes room for n requests of width segments.
@@ -35,5 +35,5 @@ func newBatch(n, width int) *batch {
 	for i := range wrs {
 		wrs[i].SGEs = sges[i*width : (i+1)*width : (i+1)*width]
 	}
-	return &batch{wrs: wrs[:0], every: math.MaxInt}
+	return &batch{wrs: wrs[:0], depth: n, every: math.MaxInt}
 }
