@@ -121,7 +121,7 @@ func (s *shard) end(o *op, do core.Do) {
 			o.final = s.describe(o, a.err, do.Why)
 		}
 	case o.final != nil: // given up from outside
-		o.final = s.describe(o, o.final, do.Why)
+		o.final = s.describe(o, s.late(o, o.final), do.Why)
 	default:
 		var last error
 		if n := len(o.causes); n > 0 {
@@ -129,13 +129,22 @@ func (s *shard) end(o *op, do core.Do) {
 		} else if do.Why == core.NoReplica {
 			last = s.ch.trouble()
 		}
-		o.final = s.describe(o, verdictError(do.Why, last), do.Why)
+		o.final = s.describe(o, s.late(o, verdictError(do.Why, last)), do.Why)
 	}
 	if o.final != nil {
 		s.stats.Failed++
 	}
 	o.prev.next, o.next.prev = o.next, o.prev
 	o.prev, o.next = nil, nil
+}
+
+// late is err, with what keeps replicas from being reached if the deadline passed before
+// one was.
+func (s *shard) late(o *op, err error) error {
+	if err != errDeadline || o.core.Attempts() > 0 || len(o.causes) > 0 {
+		return err
+	}
+	return &archon.Error{Code: archon.DeadlineExceeded, Message: "no replica was reached before the call's deadline", Cause: s.ch.trouble()}
 }
 
 // describe makes the error of a call.
