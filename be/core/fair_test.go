@@ -285,3 +285,51 @@ func BenchmarkIdleSockets(b *testing.B) {
 		})
 	}
 }
+
+// TestSchedulerOfOne: a socket alone is served as it is with slots, which may come at any
+// moment.
+func TestSchedulerOfOne(t *testing.T) {
+	for _, seed := range seeds(t, 200) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		var cs [2]scheduler
+		var socks [2][2]Socket
+		for i := range cs {
+			cs[i] = newScheduler(8 << 10)
+			for j := range socks[i] {
+				socks[i][j] = Socket{weight: uint16(1 + 3*j), socketRest: new(socketRest)}
+			}
+		}
+		cs[1].makeSlots()
+		second := rng.IntN(60) // step from which there are two
+		for step := range 120 {
+			if step == second {
+				cs[0].makeSlots() // else when two wait, if they do
+			}
+			do, k, j, n, more := rng.IntN(3), kind(rng.IntN(int(kinds))), 0, 1+rng.IntN(8<<10), rng.IntN(3) > 0
+			if step >= second {
+				j = rng.IntN(2)
+			}
+			var got [2]int
+			for i := range cs {
+				c := &cs[i]
+				switch do {
+				case 0:
+					c.add(k, &socks[i][j])
+				case 1:
+					c.remove(k, &socks[i][j])
+				default:
+					k, s := c.next(1<<kinds - 1)
+					got[i] = int(k)
+					if s != nil {
+						got[i] += int(s.weight) << 8
+						c.spend(k, s, n, more)
+					}
+				}
+				got[i] += c.busy() << 16
+			}
+			if got[0] != got[1] || cs[0].round != cs[1].round {
+				t.Fatalf("seed %d, step %d, two from %d: %#x without slots, %#x with them", seed, step, second, got[0], got[1])
+			}
+		}
+	}
+}

@@ -153,11 +153,37 @@ func (l *line) remove(k kind, s *Socket) {
 // wheel has the sockets with work of one kind, each at the round in which its turn
 // comes, modulo the number of slots.
 type wheel struct {
-	slots [wheelSlots]line
+	slots *[wheelSlots]line       // nil: there is one socket at most, in lone
+	lone  line                    // stands for all slots
 	due   [wheelSlots / 64]uint64 // slots that are not empty
 	n     int                     // sockets in it
 	pos   uint64                  // the wheel's round: none is due before
 	skew  uint64                  // rounds that it has missed for good
+}
+
+// at is the line of a round.
+func (w *wheel) at(pos uint64) *line {
+	if w.slots == nil {
+		return &w.lone
+	}
+	return &w.slots[pos%wheelSlots]
+}
+
+// makeSlots is due when there are two sockets: for one alone, slots would be most of its
+// engine's memory.
+func (c *scheduler) makeSlots() {
+	if c.wheels[0].slots != nil {
+		return
+	}
+	slots := new([kinds][wheelSlots]line)
+	for k := range kinds {
+		w := &c.wheels[k]
+		w.slots = &slots[k]
+		if s := w.lone.head; s != nil {
+			w.lone = line{}
+			w.slots[s.at[k]-1].push(k, s)
+		}
+	}
 }
 
 // first is how many slots from pos on the first socket is. There is one.
@@ -271,9 +297,12 @@ func (c *scheduler) begin(s *Socket) {
 // place puts a socket at its round in a wheel that is settled.
 func (c *scheduler) place(k kind, s *Socket) {
 	w := &c.wheels[k]
+	if w.n > 0 && w.slots == nil {
+		c.makeSlots()
+	}
 	off := int64(s.share>>c.shift - w.pos - w.skew)
 	slot := (w.pos + uint64(min(max(off, 0), wheelSlots-1))) % wheelSlots
-	w.slots[slot].push(k, s)
+	w.at(slot).push(k, s)
 	w.due[slot/64] |= 1 << (slot % 64)
 	w.n++
 	c.filled |= 1 << k
@@ -305,7 +334,8 @@ func (c *scheduler) remove(k kind, s *Socket) {
 		}
 	default:
 		w, slot := &c.wheels[k], at-1
-		if w.slots[slot].remove(k, s); w.slots[slot].head == nil {
+		l := w.at(uint64(slot))
+		if l.remove(k, s); l.head == nil {
 			w.due[slot/64] &^= 1 << (slot % 64)
 		}
 		if w.n--; w.n == 0 {
@@ -348,7 +378,7 @@ func (c *scheduler) choose(may uint8) (k kind, s *Socket) {
 	}
 	if k, w := c.last, &c.wheels[c.last]; may&c.filled == 1<<k && c.solo == nil && w.pos+w.skew == c.round {
 		// Mostly, those of one kind are in the present round.
-		if s := w.slots[w.pos%wheelSlots].head; s != nil && s.share>>c.shift <= c.round {
+		if s := w.at(w.pos).head; s != nil && s.share>>c.shift <= c.round {
 			c.asked = false
 			return k, s
 		}
@@ -366,7 +396,7 @@ func (c *scheduler) choose(may uint8) (k kind, s *Socket) {
 		w := &c.wheels[k]
 		w.pos = round - w.skew
 		c.round = max(c.round, round)
-		s = w.slots[w.pos%wheelSlots].head
+		s = w.at(w.pos).head
 		if s.share>>c.shift <= round {
 			c.last, c.asked = k, false
 			return k, s
@@ -430,7 +460,7 @@ func (c *scheduler) spend(k kind, s *Socket, n int, more bool) {
 	case s.share>>c.shift <= round: // once more in this round
 		if c.turn++; c.turn >= turnMost || int(c.turn)*w.n >= cycleMost { // after the others
 			c.turn = 0
-			if l := &w.slots[w.pos%wheelSlots]; l.head != l.tail {
+			if l := w.at(w.pos); l.head != l.tail {
 				l.remove(k, s)
 				l.push(k, s)
 			}

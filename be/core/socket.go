@@ -160,7 +160,9 @@ func (e *Engine) addSocket(id uint32) *Socket {
 		*t = append(*t, nil)
 	}
 	(*t)[id>>1] = s
-	e.table.live++
+	if e.table.live++; e.table.live > 1 {
+		e.sched.makeSlots()
+	}
 	return s
 }
 
