@@ -5,6 +5,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/byteexpress/byteexpress/internal/hugepage"
 	"github.com/byteexpress/byteexpress/sim/fabric"
 	"github.com/byteexpress/byteexpress/sim/tcp"
 )
@@ -34,6 +35,13 @@ type line struct {
 	// failed is called once, when the connection broke.
 	failed func(error)
 }
+
+// lineBytes is what a connection takes of memory, with some to spare.
+const lineBytes = 48 << 10
+
+// expect prepares for so many connections. Each is used now and then, among all the
+// others, so what it has is in no cache; in huge pages, at least its addresses are.
+func expect(lines int) { hugepage.Heap(lines * lineBytes) }
 
 // rdmaTransport is engines of ByteExpress.
 const rdmaTransport = "rdma"

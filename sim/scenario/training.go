@@ -19,6 +19,7 @@ type training struct {
 func (w *training) setup(b *bench) error {
 	w.push, w.victim = b.class("push"), b.class("victim")
 	trainers, servers := b.s.roles(b.s.Workload.Servers)
+	expect(len(trainers) * (len(servers) + 1))
 	for _, from := range trainers {
 		var calls []*call
 		for _, to := range servers {

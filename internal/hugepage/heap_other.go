@@ -1,0 +1,6 @@
+//go:build !linux
+
+package hugepage
+
+// Heap does nothing: only Linux can be asked.
+func Heap(int) {}
