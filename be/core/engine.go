@@ -155,6 +155,9 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 // QP is the engine's queue pair.
 func (e *Engine) QP() qp.QP { return e.qp }
 
+// Handler is what is told what happens.
+func (e *Engine) Handler() Handler { return e.h }
+
 // Prepare posts the receives, or takes the engine's share of the shared ones: then it
 // is for the goroutine that drives those. The queue pair is in INIT or RTR.
 func (e *Engine) Prepare() error {

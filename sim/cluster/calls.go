@@ -9,7 +9,7 @@ import (
 )
 
 // of gives the engine of a socket.
-func (n *Node) of(k *core.Socket) *engine { return n.byCore[k.Engine()] }
+func (n *Node) of(k *core.Socket) *engine { return k.Engine().Handler().(*engine) }
 
 // Open asks a connected peer for a socket; App.Opened ends it.
 func (n *Node) Open(peer int, service string) (*core.Socket, error) {

@@ -16,6 +16,9 @@ import (
 // recvBit marks the IDs of receives; below it is the engine's number on its node.
 const recvBit = 1 << 63
 
+// sendSGE is how many segments a send request may have.
+const sendSGE = 2
+
 // Config says how every node works. The zero value takes every default, which are
 // those of be.Config where not said otherwise.
 type Config struct {
@@ -102,15 +105,15 @@ func (c *Config) fill() error {
 }
 
 // engine is the configuration of engine number i of a node.
-func (c *Config) engine(i int, initiator bool, bound *core.Cap, line *core.Arrivals) core.Config {
+func (c *Config) engine(i int, initiator bool, bound *core.Cap, t *thread) core.Config {
 	cfg := core.Config{
 		SendDepth: c.SendDepth, RecvDepth: c.RecvDepth, PeerDepth: c.RecvDepth, EagerLimit: c.EagerBytes, Fragment: c.Fragment, Window: c.Window,
 		MaxMessage: uint64(c.MaxMessage), Backlog: c.Backlog, PeerBacklog: c.Backlog, MaxSockets: c.MaxSockets, Initiator: initiator, Get: c.Get,
-		IDBase: uint64(i) << 32, RecvBit: recvBit,
+		IDBase: uint64(i) << 32, RecvBit: recvBit, Scratch: t.scratch,
 		WindowTarget: c.WindowTarget, Cap: bound, Keepalive: c.Keepalive, PeerTimeout: c.PeerTimeout, DrainTimeout: c.DrainTimeout, Linger: c.Linger,
 	}
-	if line != nil {
-		cfg.Arrivals, cfg.PeerExpect = line, min(c.InboundBytes/4, c.Window)
+	if t.arrivals != nil {
+		cfg.Arrivals, cfg.PeerExpect = t.arrivals, min(c.InboundBytes/4, c.Window)
 	}
 	return cfg
 }

@@ -1,7 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"math/bits"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -23,11 +25,11 @@ var errMemory = errors.New("the node's registered memory is used up")
 type memory struct {
 	host  *fabric.Host
 	limit int
-	used  int // bytes of slabs
-	slab  []byte
-	key   mr.Region // of slab
+	used  int         // bytes of slabs
+	slabs []mr.Region // by address
+	slab  []byte      // what is left of the newest
 	free  [64][][]byte
-	live  map[uint64]block
+	given int // buffers that are not free
 
 	// Where WRITEs are not copied, all large buffers are the same memory, that of
 	// the cluster.
@@ -36,12 +38,6 @@ type memory struct {
 	bulkFrom int // bytes; longer buffers are bulk, unless exact
 	bulkLive int
 	exact    bool
-}
-
-// block is where a buffer is.
-type block struct {
-	region mr.Region
-	class  int
 }
 
 func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), minClass) }
@@ -59,6 +55,7 @@ func (m *memory) Alloc(n int) ([]byte, error) {
 	if l := m.free[c]; len(l) > 0 {
 		b := l[len(l)-1]
 		m.free[c] = l[:len(l)-1]
+		m.given++
 		return b[:n], nil
 	}
 	size := 1 << c
@@ -73,11 +70,13 @@ func (m *memory) Alloc(n int) ([]byte, error) {
 			return nil, err
 		}
 		m.used += grow
-		m.slab, m.key = slab, key
+		m.slab = slab
+		i, _ := m.find(key.Addr)
+		m.slabs = slices.Insert(m.slabs, i, key)
 	}
 	b := m.slab[:size:size]
 	m.slab = m.slab[size:]
-	m.live[mr.Addr(b)] = block{m.key, c}
+	m.given++
 	return b[:n], nil
 }
 
@@ -98,8 +97,9 @@ func (m *memory) Free(b []byte) {
 		m.bulkLive--
 		return
 	}
-	c := m.live[mr.Addr(b)].class
+	c := classOf(cap(b)) // nobody takes capacity away
 	m.free[c] = append(m.free[c], b[:1<<c])
+	m.given--
 }
 
 // LKey gives the local key of a buffer.
@@ -113,11 +113,15 @@ func (m *memory) region(b []byte) (mr.Region, error) {
 	if m.isBulk(b) {
 		return m.bulkKey, nil
 	}
-	k, ok := m.live[mr.Addr(b)]
-	if !ok {
-		return mr.Region{}, errors.Errorf("no buffer of the node begins at %#x", mr.Addr(b))
+	if i, _ := m.find(mr.Addr(b) + 1); i > 0 && m.slabs[i-1].Contains(mr.Addr(b), 1) {
+		return m.slabs[i-1], nil
 	}
-	return k.region, nil
+	return mr.Region{}, errors.Errorf("no buffer of the node is at %#x", mr.Addr(b))
+}
+
+// find gives the place of the first slab that begins at an address or above.
+func (m *memory) find(addr uint64) (i int, exact bool) {
+	return slices.BinarySearchFunc(m.slabs, addr, func(r mr.Region, addr uint64) int { return cmp.Compare(r.Addr, addr) })
 }
 
 // ReadKey gives the key with which a peer may read a buffer.
@@ -129,13 +133,7 @@ func (m *memory) ReadKey(b []byte) (mr.RKey, bool) {
 func (m *memory) isBulk(b []byte) bool { return m.bulk != nil && &b[0] == &m.bulk[0] }
 
 // held is how many buffers are not free.
-func (m *memory) held() int {
-	n := len(m.live) + m.bulkLive
-	for _, l := range m.free {
-		n -= len(l)
-	}
-	return n
-}
+func (m *memory) held() int { return m.given + m.bulkLive }
 
 // quota bounds what a node receives; it is a core.Quota.
 type quota struct{ limit, used int }

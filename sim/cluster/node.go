@@ -38,8 +38,7 @@ type Node struct {
 	delay   des.Time // of a step
 	crashed bool
 	engines []*engine
-	toPeer  map[int]*engine          // looked up only
-	byCore  map[*core.Engine]*engine // looked up only
+	toPeer  map[int]*engine // looked up only
 	later   []note
 	first   int // of later
 
@@ -82,11 +81,11 @@ const (
 )
 
 func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
-	n := &Node{c: c, host: h, delay: c.cfg.StepDelay, toPeer: map[int]*engine{}, byCore: map[*core.Engine]*engine{}, quota: quota{limit: c.cfg.QuotaBytes}}
+	n := &Node{c: c, host: h, delay: c.cfg.StepDelay, toPeer: map[int]*engine{}, quota: quota{limit: c.cfg.QuotaBytes}}
 	if c.cfg.Costs != nil {
 		n.cpu, n.costs = hostcpu.New(c.cfg.Threads+1), c.cfg.Costs
 	}
-	n.mem = &memory{host: h, limit: c.cfg.MemoryBytes, live: map[uint64]block{}, bulk: bulk, bulkFrom: c.cfg.EagerBytes}
+	n.mem = &memory{host: h, limit: c.cfg.MemoryBytes, bulk: bulk, bulkFrom: c.cfg.EagerBytes}
 	if bulk != nil {
 		var err error
 		if n.mem.bulkKey, err = h.Register(bulk, access); err != nil {
@@ -103,12 +102,11 @@ func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
 		all = core.NewInbound(c.cfg.InboundBytes, c.cfg.Fragment*3/4, n.admit)
 	}
 	for i := range c.cfg.Threads {
-		t := &thread{n: n, num: i}
+		t := &thread{n: n, num: i, armed: true, scratch: core.NewScratch(c.cfg.SendDepth, c.cfg.RecvDepth, sendSGE)}
 		if all != nil {
 			t.arrivals = core.NewArrivals(all, c.cfg.Threads, func(h core.Handler) { n.touch(h.(*engine)) })
 		}
-		t.cq = h.NewCQ(1, t.plan)
-		t.cq.Arm(false)
+		t.cq = h.NewSinkCQ(t.completed)
 		n.threads = append(n.threads, t)
 	}
 	return n, nil
@@ -141,27 +139,19 @@ func (n *Node) Stats() (s core.Stats) {
 
 func (n *Node) newEngine(peer int, initiator bool) (*engine, error) {
 	cfg, t := &n.c.cfg, n.threads[len(n.engines)%len(n.threads)]
-	q, err := n.host.NewQP(t.cq, t.cq, qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 2, RecvSGE: 2})
+	q, err := n.host.NewQP(t.cq, t.cq, qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: sendSGE, RecvSGE: 2})
 	if err != nil {
 		return nil, err
 	}
-	// The queue has room for all that the engines may have posted.
-	t.engines++
-	if need := t.engines * (cfg.SendDepth + cfg.RecvDepth); need > t.cq.Capacity() {
-		if err := t.cq.Resize(need + need/4); err != nil {
-			return nil, err
-		}
-	}
 	e := &engine{n: n, t: t, num: int32(len(n.engines)), peer: peer, armed: core.Never}
 	n.mem.exact = true
-	e.core, err = core.NewEngine(cfg.engine(int(e.num), initiator, n.bound, t.arrivals), q, n.mem, &n.quota, e)
+	e.core, err = core.NewEngine(cfg.engine(int(e.num), initiator, n.bound, t), q, n.mem, &n.quota, e)
 	n.mem.exact = false
 	if err != nil {
 		return nil, err
 	}
 	n.engines = append(n.engines, e)
 	n.toPeer[peer] = e
-	n.byCore[e.core] = e
 	return e, nil
 }
 
@@ -241,7 +231,7 @@ func (n *Node) tellNext() {
 			e.Retry(n.c.k.Now().Duration())
 		}
 		if n.cpu != nil { // outside of a step
-			n.touch(n.byCore[e])
+			n.touch(n.of(l.sock))
 		}
 	case noteClosed:
 		if a.Closed != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/internal/prefetch"
 	"github.com/byteexpress/byteexpress/sim/des"
 	"github.com/byteexpress/byteexpress/sim/hostcpu"
 	"github.com/byteexpress/byteexpress/sim/nic"
@@ -16,13 +17,16 @@ type thread struct {
 	n        *Node
 	num      int
 	cq       *nic.CQ
-	engines  int            // that it ever had
-	arrivals *core.Arrivals // nil: without WindowTarget
+	done     []cq.Completion // that came and were not polled
+	first    int             // of done
+	armed    bool            // the next completion plans a step
+	scratch  *core.Scratch   // of its engines
+	arrivals *core.Arrivals  // nil: without WindowTarget
 	dirty    []*engine
 	planned  bool // a step is to come
 	polled   [64]cq.Completion
-	got      int // completions polled in this step, with costs
-	sends    int // messages that the application sent since the last step
+	got      []cq.Completion // polled in this step, with costs
+	sends    int             // messages that the application sent since the last step
 }
 
 // plan has a step follow.
@@ -37,6 +41,27 @@ func (t *thread) plan() {
 		return
 	}
 	n.c.k.At(n.c.k.Now()+n.delay, n.c.stepKind, int32(n.ID()), int32(t.num))
+}
+
+// completed is the sink of the thread's completion queue. There is always room: the
+// engines' depths bound what comes. Unlike a ring with that much room it takes up little
+// memory, and always the same.
+func (t *thread) completed(c cq.Completion, _, _ bool) bool {
+	t.done = append(t.done, c)
+	if t.armed {
+		t.armed = false
+		t.plan()
+	}
+	return true
+}
+
+// take polls.
+func (t *thread) take() []cq.Completion {
+	n := copy(t.polled[:], t.done[t.first:])
+	if t.first += n; t.first > len(t.done)/2 || t.first == len(t.done) {
+		t.done, t.first = t.done[:copy(t.done, t.done[t.first:])], 0
+	}
+	return t.polled[:n]
 }
 
 // touch has an engine flushed in this step of its thread or the next.
@@ -58,26 +83,36 @@ func (t *thread) step() {
 		t.act()
 	} else {
 		now := n.c.k.Now().Duration()
-		for got := t.cq.Poll(t.polled[:]); got > 0; got = t.cq.Poll(t.polled[:]) {
-			for i := range t.polled[:got] {
-				n.complete(now, &t.polled[i])
+		for got := t.take(); len(got) > 0; got = t.take() {
+			for i := range got {
+				n.complete(now, &got[i])
 			}
 		}
 		t.flush(now)
 	}
 	t.planned = false
-	t.cq.Arm(false)
-	if t.cq.Waiting() || len(t.dirty) > 0 {
+	t.armed = true
+	if t.first < len(t.done) || len(t.dirty) > 0 {
 		t.plan()
+	}
+}
+
+// soon prepares for a step.
+func (t *thread) soon() {
+	for i := range t.got {
+		prefetch.Object(t.n.engineOf(&t.got[i]).core)
 	}
 }
 
 // complete gives a completion to its engine.
 func (n *Node) complete(now time.Duration, c *cq.Completion) {
-	e := n.engines[int32(c.ID&^recvBit>>32)]
+	e := n.engineOf(c)
 	e.core.Complete(now, c)
 	n.touch(e)
 }
+
+// engineOf is the engine of a completion.
+func (n *Node) engineOf(c *cq.Completion) *engine { return n.engines[int32(c.ID&^recvBit>>32)] }
 
 // flush has the engines that did something post, and tells the application.
 func (t *thread) flush(now time.Duration) {
@@ -104,10 +139,10 @@ func (t *thread) planPoll() {
 // poll takes completions, and lets the engines act on them when that is paid for.
 func (t *thread) poll() {
 	n := t.n
-	t.got = t.cq.Poll(t.polled[:])
-	cost := n.costs.EmptyPoll + des.Time(t.got)*n.costs.Completion
-	for i := range t.polled[:t.got] {
-		if t.polled[i].ID&recvBit != 0 {
+	t.got = t.take()
+	cost := n.costs.EmptyPoll + des.Time(len(t.got))*n.costs.Completion
+	for i := range t.got {
+		if t.got[i].ID&recvBit != 0 {
 			cost += n.costs.Message
 		}
 	}
@@ -122,10 +157,10 @@ func (t *thread) act() {
 	now := n.c.k.Now()
 	before := n.host.Posted()
 	n.host.HoldDoorbells()
-	for i := range t.polled[:t.got] {
-		n.complete(now.Duration(), &t.polled[i])
+	for i := range t.got {
+		n.complete(now.Duration(), &t.got[i])
 	}
-	t.got = 0
+	t.got = nil
 	t.flush(now.Duration())
 	p := n.host.Posted()
 	cost := des.Time(p.Sends-before.Sends)*n.costs.WQE + des.Time(p.Doorbells-before.Doorbells)*n.costs.Doorbell + des.Time(p.Receives-before.Receives)*n.costs.Receive

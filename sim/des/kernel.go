@@ -24,6 +24,7 @@ type Kernel struct {
 	seq      uint64
 	queue    queue
 	handlers []func(a, b int32)
+	soon     []func(a, b int32) // by kind; nil: nothing to prepare
 	done     uint64
 	still    int // events since the clock last moved
 	limit    int // of still
@@ -40,9 +41,14 @@ func New() *Kernel {
 
 // Handle gives the kind of events that f handles. There are at most 65536 of them.
 func (k *Kernel) Handle(f func(a, b int32)) Kind {
-	k.handlers = append(k.handlers, f)
+	k.handlers, k.soon = append(k.handlers, f), append(k.soon, nil)
 	return Kind(len(k.handlers) - 1)
 }
+
+// Soon has f told of events of a kind shortly before they are handled: of those that are
+// next when another is. It may have the cache get what their handler needs, and must
+// change nothing: of some events it is not told, of some twice, of some in vain.
+func (k *Kernel) Soon(kind Kind, f func(a, b int32)) { k.soon[kind] = f }
 
 // Now is the time of the event that runs, or of the last one that ran.
 func (k *Kernel) Now() Time { return k.now }
@@ -90,6 +96,11 @@ func (k *Kernel) Step() (ran bool, err error) {
 	}
 	if k.still++; k.still > k.limit {
 		return false, &StuckError{At: k.now, Events: k.still, Kind: e.kind}
+	}
+	if len(k.queue.near) > 0 {
+		if e := &k.queue.near[0]; k.soon[e.kind] != nil {
+			k.soon[e.kind](e.a, e.b)
+		}
 	}
 	k.done++
 	k.handlers[e.kind](e.a, e.b)

@@ -27,6 +27,10 @@ func (h *Host) Register(buf []byte, access mr.Access) (mr.Region, error) {
 // schedule what does.
 func (h *Host) NewCQ(entries int, notify func()) *nic.CQ { return h.nic.CreateCQ(entries, notify) }
 
+// NewSinkCQ makes a completion queue that keeps nothing: completions go to the sink,
+// from within the kernel's events, as nic.Sink says.
+func (h *Host) NewSinkCQ(sink nic.Sink) *nic.CQ { return h.nic.CreateSinkCQ(0, func() {}, sink) }
+
 // QP is a queue pair of a host, a qp.QP. Posted requests reach the NIC by events of
 // the kernel.
 type QP struct {

@@ -54,6 +54,7 @@ func New(cfg Config) *Fabric {
 	f.kickKind = f.k.Handle(func(a, _ int32) { f.ports[a].kick() })
 	f.sentKind = f.k.Handle(func(a, _ int32) { f.ports[a].sent() })
 	f.arriveKind = f.k.Handle(func(a, b int32) { f.ports[a].arrive(b) })
+	f.k.Soon(f.arriveKind, func(a, _ int32) { f.ports[a].soon() })
 	f.runKind = f.k.Handle(func(a, _ int32) { f.hosts[a].run() })
 	f.wakeKind = f.k.Handle(func(a, _ int32) { f.hosts[a].wake() })
 	f.ringKind = f.k.Handle(func(a, b int32) { f.hosts[a].rang(b) })

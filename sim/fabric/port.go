@@ -210,6 +210,13 @@ func (p *port) arrive(gen int32) {
 	}
 }
 
+// soon prepares for what arrives next.
+func (p *port) soon() {
+	if fr := p.wire.head; fr != nil && p.peer.host != nil {
+		p.peer.host.nic.Prefetch(&fr.pkt)
+	}
+}
+
 func pauseName(fr *frame) string {
 	if fr.off {
 		return "xoff"

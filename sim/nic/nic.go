@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/byteexpress/byteexpress/internal/prefetch"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim/dma"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -75,7 +76,7 @@ type NIC struct {
 
 	keys    keyTable
 	windows windowTable
-	qps     map[qp.Num]*QP
+	qps     qpTable
 	nextNum qp.Num
 
 	ready      []*QP // have something to do in Run
@@ -93,7 +94,7 @@ type NIC struct {
 
 // New makes a NIC on a fabric.
 func New(cfg Config, f Fabric) *NIC {
-	n := &NIC{cfg: cfg, fabric: f, qps: make(map[qp.Num]*QP)}
+	n := &NIC{cfg: cfg, fabric: f}
 	n.ports = append(n.ports, cfg.Ports...)
 	n.keys.mask = cfg.Rand.Uint32() &^ rkeyFlip
 	n.nextNum = qp.Num(cfg.Rand.Uint32())
@@ -101,7 +102,7 @@ func New(cfg Config, f Fabric) *NIC {
 }
 
 // QP gives the queue pair of a number, nil if there is none.
-func (n *NIC) QP(num qp.Num) *QP { return n.qps[num] }
+func (n *NIC) QP(num qp.Num) *QP { return n.qps.get(num) }
 
 // Deliver takes a packet that arrived. The packet is the caller's again on
 // return.
@@ -111,9 +112,12 @@ func (n *NIC) Deliver(now time.Duration, p *Packet) {
 	n.settle()
 }
 
+// Prefetch prepares for the delivery of a packet.
+func (n *NIC) Prefetch(p *Packet) { prefetch.Object(n.qps.like(p.DestQP)) }
+
 func (n *NIC) deliver(p *Packet) {
 	n.stats.PacketsReceived++
-	q := n.qps[p.DestQP]
+	q := n.qps.get(p.DestQP)
 	if q == nil || n.lost || !q.takes(p) {
 		n.stats.PacketsDropped++
 		return

@@ -53,8 +53,10 @@ func (n *NIC) SetGIDs(port int, gids []GID) {
 func (n *NIC) Lose() {
 	n.lost = true
 	n.event(Event{Type: verbs.EventDeviceFatal})
-	for _, q := range n.qps {
-		q.lease.stop()
+	for _, q := range n.qps.slots {
+		if q != nil {
+			q.lease.stop()
+		}
 	}
 }
 

@@ -55,7 +55,7 @@ type QP struct {
 // CreateQP makes a queue pair in state RESET; srq may be nil. The capacities were
 // checked against the device's limits.
 func (n *NIC) CreateQP(pd *PD, sendCQ, recvCQ *CQ, srq *SRQ, caps qp.Caps, sigAll bool) (*QP, error) {
-	if len(n.qps) >= n.cfg.Attr.MaxQP {
+	if n.qps.n >= n.cfg.Attr.MaxQP {
 		return nil, verbs.ErrLimit
 	}
 	q := &QP{nic: n, pd: pd, caps: caps, sigAll: sigAll, sendCQ: sendCQ, recvCQ: recvCQ, srq: srq, timerAt: -1}
@@ -70,7 +70,7 @@ func (n *NIC) CreateQP(pd *PD, sendCQ, recvCQ *CQ, srq *SRQ, caps qp.Caps, sigAl
 	}
 	q.newLife()
 	q.num = n.newNum()
-	n.qps[q.num] = q
+	n.qps.add(q)
 	for _, c := range []*CQ{sendCQ, recvCQ} {
 		c.users++
 		c.qps = append(c.qps, q)
@@ -81,9 +81,10 @@ func (n *NIC) CreateQP(pd *PD, sendCQ, recvCQ *CQ, srq *SRQ, caps qp.Caps, sigAl
 // newNum gives the next free number; 0 and 1 are for management, all ones is for
 // multicast (IBTA 1.4, 10.2.4.1).
 func (n *NIC) newNum() qp.Num {
+	n.qps.grow()
 	for {
 		n.nextNum = (n.nextNum + 1) & 0xffffff
-		if n.nextNum > 1 && n.nextNum != 0xffffff && n.qps[n.nextNum] == nil {
+		if n.nextNum > 1 && n.nextNum != 0xffffff && n.qps.isFree(n.nextNum) {
 			return n.nextNum
 		}
 	}
@@ -93,7 +94,7 @@ func (n *NIC) newNum() qp.Num {
 // is free once the queue pair is Idle.
 func (n *NIC) DestroyQP(q *QP) {
 	n.timers.remove(q)
-	delete(n.qps, q.num)
+	n.qps.remove(q)
 	q.newLife()
 	if q.srq != nil {
 		q.srq.users--

@@ -129,7 +129,7 @@ func TestSRQFailsHalfWay(t *testing.T) {
 		for v.queue.Len() > 0 && v.queue[0].at < v.now {
 			v.step()
 		}
-		half := s.h.nic.qps[first.path.DestNum]
+		half := s.h.nic.QP(first.path.DestNum)
 		if err := s.h.nic.Modify(half, &qp.Attr{State: state}, qp.MaskState); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,13 @@
+#include "textflag.h"
+
+// func lines(p unsafe.Pointer, n uintptr)
+TEXT ·lines(SB), NOSPLIT, $0-16
+	MOVQ p+0(FP), AX
+	MOVQ n+8(FP), CX
+	ADDQ AX, CX
+loop:
+	PREFETCHT0 (AX)
+	ADDQ $64, AX
+	CMPQ AX, CX
+	JLT  loop
+	RET

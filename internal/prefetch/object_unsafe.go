@@ -1,0 +1,6 @@
+package prefetch
+
+import "unsafe"
+
+// Object gets all of what p points to; p may be nil.
+func Object[T any](p *T) { lines(unsafe.Pointer(p), unsafe.Sizeof(*p)) }
