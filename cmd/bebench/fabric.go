@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/cost"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/fabricjob"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
@@ -170,15 +171,19 @@ func runFabric(e *env, c *cobra.Command, name string, f *fabricFlags) error {
 	return o.finish(err)
 }
 
-// runJobs runs variant by variant, and says on standard error how long it took.
+// runJobs runs variant by variant, and says on standard error what that took.
 func runJobs(e *env, o *output, s *scenario.Scenario, done *fabricjob.Results) error {
 	jobs := s.Jobs()
 	for i := range jobs {
 		j := &jobs[i]
-		began, what := time.Now(), j.Label()
+		begin, what := cost.Start(), j.Label()
+		var setUp cost.Spent
 		r, err := j.Run(func(now, total des.Time) error {
 			if e.soft.Err() != nil {
 				return control.ErrInterrupted
+			}
+			if setUp.Wall == 0 {
+				setUp = begin.Since()
 			}
 			o.progress(fmt.Sprintf("%s (%d of %d), virtual us", what, i+1, len(jobs)), 0, int64(now/des.Microsecond), int64(total/des.Microsecond))
 			return nil
@@ -186,14 +191,14 @@ func runJobs(e *env, o *output, s *scenario.Scenario, done *fabricjob.Results) e
 		if err != nil {
 			return err
 		}
-		took := time.Since(began).Seconds()
+		load := begin.Since().Sub(setUp)
 		for k, row := range done.Add(s, r) {
 			if err := o.row(row, k == 0); err != nil {
 				return err
 			}
 		}
 		if o.flags.progress != "never" {
-			fmt.Fprintf(e.stderr, " %s: %d events, %.1f s with set-up\n", what, r.Events, took)
+			fmt.Fprintf(e.stderr, " %s: %.2f s of processor time for set-up, %.2f s for %d events\n", what, setUp.Busy().Seconds(), load.Busy().Seconds(), r.Events)
 		}
 	}
 	return nil

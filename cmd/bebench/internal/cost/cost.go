@@ -43,6 +43,19 @@ func (s Spent) Add(o Spent) Spent {
 	return Spent{s.Wall + o.Wall, s.CPU + o.CPU, s.HasCPU && o.HasCPU || s == Spent{}, s.Allocs + o.Allocs}
 }
 
+// Sub takes a part of the work away.
+func (s Spent) Sub(o Spent) Spent {
+	return Spent{s.Wall - o.Wall, s.CPU - o.CPU, s.HasCPU && o.HasCPU, s.Allocs - o.Allocs}
+}
+
+// Busy is the CPU time, or what took as long where the system does not tell it.
+func (s Spent) Busy() time.Duration {
+	if s.HasCPU {
+		return s.CPU
+	}
+	return s.Wall
+}
+
 func heapAllocs() uint64 {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}}
 	metrics.Read(s)
