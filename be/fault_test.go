@@ -112,7 +112,7 @@ func sink(n *be.Node, s *be.Socket) error {
 	}
 }
 
-// TestFaults breaks the connection between two busy nodes in several ways. Each
+// TestFaults (case C17) breaks the connection between two busy nodes in several ways. Each
 // time all callers hear, every posted message ends once, memory comes back, and
 // where the fault goes away the next dial works.
 func TestFaults(t *testing.T) {

@@ -221,7 +221,7 @@ func TestSlowReceiver(t *testing.T) {
 	}
 }
 
-// TestPeerVanishes is case C19a: all packets are lost; the retry counter finds it
+// TestPeerVanishes is case C19: all packets are lost; the retry counter finds it
 // while busy, in the time that the attributes say.
 func TestPeerVanishes(t *testing.T) {
 	a, b, f := newPair(t, sim.Config{}, options{path: qp.Path{AckTimeout: 6, RetryCount: 7}}) // 262 us

@@ -194,6 +194,8 @@ func TestPartition(t *testing.T) {
 	}
 }
 
+// TestRegistrationLimits: a device keeps to the limit of locked memory (case C07) and to
+// its own number of regions, and nothing is left of what it refused.
 func TestRegistrationLimits(t *testing.T) {
 	const limit = 65536
 	f := sim.NewFabric(sim.Config{})

@@ -50,7 +50,7 @@ func TestRoomForGIDs(t *testing.T) {
 	}
 }
 
-// C03: of 8 GIDs those at 5 and 7 are of other containers' interfaces, and that of 3
+// Case C03: of 8 GIDs those at 5 and 7 are of other containers' interfaces, and that of 3
 // does not tell its interface.
 func TestGIDsOfAnotherContainer(t *testing.T) {
 	files := rxeTree()

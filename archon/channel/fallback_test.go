@@ -145,6 +145,37 @@ func TestFallbackForbidden(t *testing.T) {
 	}
 }
 
+// TestNoCommonRoCEVersion (case C04): a client whose port has the other RoCE version
+// calls over TCP, for that reason, and without fallback hears of both versions. The
+// control has the server's version.
+func TestNoCommonRoCEVersion(t *testing.T) {
+	for _, version := range []verbs.GIDType{verbs.GIDRoCEv1, verbs.GIDRoCEv2} {
+		p := newRDMAPair(t, testfault.None)
+		p.client.SetGIDs(1, []sim.GID{{GIDEntry: verbs.GIDEntry{GID: sim.DefaultGIDs(77, 1)[1], Type: version}}})
+		ch := p.channel(t, channel.Config{})
+		if _, err := ask(limit(t), ch, echo, "x"); err != nil {
+			t.Fatal(err)
+		}
+		st := stats(ch, "a")
+		if version == verbs.GIDRoCEv2 {
+			if st.Path != core.RDMA || len(st.Fallbacks) != 0 {
+				t.Errorf("control: on %v, fallbacks %v", st.Path, st.Fallbacks)
+			}
+			continue
+		}
+		if st.Path != core.TCP || len(st.Fallbacks) != 1 || st.Fallbacks[core.RoCEVersion] != 1 {
+			t.Errorf("on %v, fallbacks %v", st.Path, st.Fallbacks)
+		}
+		r := quick()
+		r.WaitReady = 20 * time.Millisecond
+		only := p.channel(t, channel.Config{NoFallback: true, Recovery: r})
+		eventually(t, "the error names both versions", func() bool {
+			_, err := ask(limit(t), only, echo, "x")
+			return err != nil && strings.Contains(err.Error(), "RoCE v1") && strings.Contains(err.Error(), "RoCE v2")
+		})
+	}
+}
+
 // TestServerWithoutRDMA and one that is still starting (case C20).
 func TestServerWithoutRDMA(t *testing.T) {
 	p := newRDMAPair(t, testfault.None)
@@ -183,7 +214,7 @@ func TestServerStillStarting(t *testing.T) {
 	}
 }
 
-// midLife are ways in which RDMA dies under calls (cases C17 and C19), and heals.
+// midLife are ways in which RDMA dies under calls, and heals.
 var midLife = []struct {
 	desc   string
 	strike func(p *rdmaPair)
@@ -205,7 +236,7 @@ var midLife = []struct {
 	}},
 }
 
-// TestRDMADiesInMidLife: calls under way and later ones succeed, over TCP, and return
+// TestRDMADiesInMidLife (cases C17 and C19): calls under way and later ones succeed, over TCP, and return
 // after the settle time. With no fallback, the control, there is none to succeed.
 func TestRDMADiesInMidLife(t *testing.T) {
 	for _, tt := range midLife {

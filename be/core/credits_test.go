@@ -142,7 +142,7 @@ func saturated(d int, withReserve bool) (states, stuck int) {
 	return explore(start, func(s creditState) ([]creditState, []bool) { return s.moves(d) })
 }
 
-// TestEveryInterleavingProgresses explores all orders of events of two saturated
+// TestEveryInterleavingProgresses (case C14) explores all orders of events of two saturated
 // sides. The control shows that the reserve is what keeps them going.
 func TestEveryInterleavingProgresses(t *testing.T) {
 	for _, d := range []int{2, 4, 6} {

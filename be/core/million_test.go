@@ -62,7 +62,7 @@ func million(t *testing.T, messages, believed int, seed uint64) (rnr int) {
 	return rnr
 }
 
-// TestMillionMessages: whatever the receiver's delays, no request ever finds no receive;
+// TestMillionMessages (case C13): whatever the receiver's delays, no request ever finds no receive;
 // without credits many do.
 func TestMillionMessages(t *testing.T) {
 	messages := 1_000_000

@@ -72,7 +72,8 @@ var errPending = errors.New("pending")
 // TestRandomSchedules drives two engines over a device whose events come in any
 // order, with messages of all sizes both ways, quotas that hold back, memory
 // that runs out for a while, cancels, and sockets closed in the middle. What was
-// sent well arrives once, whole and in order; nothing is left.
+// sent well arrives once, whole and in order; nothing is left, and what was granted is
+// what was posted (case C14).
 func TestRandomSchedules(t *testing.T) {
 	for _, seed := range seeds(t, 150) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) { randomSchedule(t, seed) })
@@ -190,7 +191,7 @@ func randomSchedule(t *testing.T, seed uint64) {
 			t.Errorf("%s found no receive %d times", s.name, s.qp.rnr)
 		}
 	}
-	// At rest, what each granted is what it ever posted (case C14).
+	// At rest, what each granted is what it ever posted.
 	for i, s := range w.sides {
 		p := w.sides[1-i]
 		if s.e.credits.granted != p.e.credits.posted || Count(p.e.recv.posted) != p.e.credits.posted {

@@ -111,7 +111,7 @@ func emptyRoot(t *testing.T) string {
 	return root
 }
 
-// C06: in a root that has nothing but the files of four devices, the program lists
+// Case C06: in a root that has nothing but the files of four devices, the program lists
 // them, each with what is wrong with it, and looks for no plug-in and no library.
 func TestEmptyRoot(t *testing.T) {
 	root := emptyRoot(t)

@@ -16,7 +16,7 @@ import (
 	labport "github.com/byteexpress/byteexpress/internal/testdev/port"
 )
 
-// C06 on a kernel: of four devices two have a node that a user may open, and these
+// Case C06 on a kernel: of four devices two have a node that a user may open, and these
 // work, in a root with nothing but their nodes and sysfs.
 func TestDeviceInEmptyRoot(t *testing.T) {
 	name := testdev.Name(t)

@@ -46,6 +46,7 @@ func check(t *testing.T, root string) (*Tree, map[string][]Violation) {
 		"docs":         CheckDocs(tree),
 		"examples":     CheckExamples(tree),
 		"tests":        CheckTests(tree),
+		"cases":        CheckCases(tree),
 		"words":        CheckWords(tree),
 	}
 }

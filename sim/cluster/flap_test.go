@@ -83,7 +83,7 @@ func (l *caller) rate(a, b int) (sum float64) {
 	return sum
 }
 
-// TestPortFlap: a port is down from the 2nd to the 6th second of a run. Whether its
+// TestPortFlap (case C17): a port is down from the 2nd to the 6th second of a run. Whether its
 // node is told or the retries of its NIC find out, no call waits longer than those
 // take, the engine is rebuilt once, 3 s after the port is back the rate is that of
 // before, and a pair on another port notices nothing. The control dials again only

@@ -233,7 +233,7 @@ func TestRNR(t *testing.T) {
 }
 
 // TestRetryExceeded: a peer that is gone. The error comes after all attempts: 8
-// timeouts with retry count 7 (case C19a).
+// timeouts with retry count 7 (case C19).
 func TestRetryExceeded(t *testing.T) {
 	for _, c := range []struct {
 		retry    uint8

@@ -11,3 +11,6 @@ func Benchmark(b *testing.B) {
 	}
 	_ = b.N // how often it ran: fine
 }
+
+// TestCore is case C01, and C04 of another row.
+func TestCore(t *testing.T) {}
