@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -29,14 +30,16 @@ type jobSet struct {
 type job struct {
 	*psjob.Driver
 	name  string
-	only  string // if set, the one operation that is reported
+	only  string          // if set, the one operation that is reported
+	all   []psjob.At      // replicas; nil: there are none
+	here  *psjob.Replicas // those in this process; nil: there are none
 	close func() error
 }
 
-// transport opens the transport of a name, "be" or "tcp". What is below counts only
-// with the first.
+// transport opens the transport of a name, "be", "tcp" or, as "be", "auto". What is below
+// counts only with ByteExpress.
 func (s *jobSet) transport(name string) (open psjob.Open, counters func() map[string]int64) {
-	if name != "be" {
+	if name == "tcp" {
 		return psjob.OverTCP, nil
 	}
 	nodes := psjob.NewNodes(s.open, s.be, s.cm)
@@ -54,6 +57,29 @@ func (s *jobSet) start(cfg *psjob.Config, stream []uint64, names ...string) erro
 		}
 		l.Counters = counters
 		s.jobs = append(s.jobs, &job{Driver: l.Driver, name: name, close: l.Close})
+	}
+	return nil
+}
+
+// over is a transport of transport, for a table of replicas.
+func over(name string, open psjob.Open) psjob.Over {
+	o := psjob.Over{Name: name, Fallback: name == overAuto}
+	if name != "tcp" {
+		o.RDMA = open
+	}
+	return o
+}
+
+// startReplicas is start with the replicas of a table, which have so long to come up.
+func (s *jobSet) startReplicas(wait time.Duration, cfg *psjob.Config, stream []uint64, names ...string) error {
+	for _, name := range names {
+		open, counters := s.transport(name)
+		l, err := psjob.StartLocalReplicas(s.e.hard, wait, cfg, over(name, open), stream)
+		if err != nil {
+			return errors.WithMessagef(err, "parameter server over %s", name)
+		}
+		l.Counters = counters
+		s.jobs = append(s.jobs, &job{Driver: l.Driver, name: name, all: l.Replicas.At(), here: l.Replicas, close: l.Close})
 	}
 	return nil
 }
@@ -139,6 +165,7 @@ func (s *jobSet) close() error {
 // what run said.
 func (s *jobSet) finish(err error) error {
 	var rows []report.Row
+	var changes []changeRows
 	var verified int64
 	for _, j := range s.jobs {
 		verified += j.Verified()
@@ -146,6 +173,7 @@ func (s *jobSet) finish(err error) error {
 			if j.only == "" || j.only == sample.Op {
 				rows = append(rows, sample.Row())
 			}
+			changes = append(changes, j.changeRows(sample))
 		}
 	}
 	if closeErr := s.close(); err == nil {
@@ -173,6 +201,7 @@ func (s *jobSet) finish(err error) error {
 	for i := range rows {
 		s.explain(&rows[i])
 	}
+	s.writeChanges(changes)
 	if verified > 0 && err == nil {
 		s.o.printf(" verified bit by bit: %d rows, every value\n", verified)
 	}
@@ -187,7 +216,7 @@ func compareOps(a, b string) int {
 // explain says from the counters what an operation over ByteExpress took.
 func (s *jobSet) explain(r *report.Row) {
 	c := r.Counters
-	if c == nil || r.Ops == 0 {
+	if c["requests"] == 0 || r.Ops == 0 {
 		return
 	}
 	per := func(name string) string { return fmt.Sprintf("%.2f", float64(c[name])/float64(r.Ops)) }

@@ -25,6 +25,8 @@ type psFlags struct {
 	transport string
 	keysFrom  string
 	min, max  size.Bytes
+	keys      int
+	kill      seconds
 	requests  int
 	duration  seconds
 	cfg       psjob.Config
@@ -36,6 +38,8 @@ func newPS(e *env) *cobra.Command {
 		Use: "ps [HOST...]", Short: "run the parameter-server job", DisableFlagsInUseLine: true,
 		Long: "Workers fetch rows from the shards of a parameter server and, in training, push gradients to them.\n" +
 			"Without a host this is the server of the shards; with hosts, the workers, and the hosts share the shards.\n" +
+			"With --replicas each shard is at so many servers, by a map that the workers follow, and over channels, which repeat what\n" +
+			"a server did not answer; give the servers the same --replicas. The replicas of a shard are on as many hosts as there are.\n" +
 			"On sim: and with --local all is in this process (--transport tcp alone needs --local for that).\n" +
 			"Results, JSON files and thresholds are the workers'.",
 		RunE: func(c *cobra.Command, hosts []string) error { return f.run(e, c, hosts) },
@@ -52,18 +56,21 @@ func newPS(e *env) *cobra.Command {
 func (f *psFlags) add(fs *pflag.FlagSet) {
 	d := psjob.Defaults(psjob.Inference)
 	fs.StringVar(&f.workload, "workload", string(psjob.Inference), "inference: fetches of 1 KB to 1 MB; training: fetches and pushes of 8 to 48 KB")
-	fs.StringVar(&f.transport, "transport", "both", "be, tcp, or both in turn")
+	fs.StringVar(&f.transport, "transport", "both", "be, tcp, both in turn, or, of --replicas, auto: be, and tcp where that fails")
 	fs.IntVar(&f.cfg.Shards, "shards", d.Shards, "shards of the table, in all")
+	fs.IntVar(&f.cfg.Replicas, "replicas", 0, "servers of each shard, by a map; 0: one without a map")
 	fs.IntVar(&f.cfg.Workers, "workers", d.Workers, "workers, each with its own connections")
 	fs.IntVar(&f.cfg.Outstanding, "outstanding", d.Outstanding, "requests that each worker keeps outstanding")
 	fs.IntVar(&f.cfg.Dim, "dim", d.Dim, "float32 values of a row")
 	fs.IntVar(&f.cfg.Rows, "rows", d.Rows, "distinct keys, skewed as words are, without --keys-from")
 	fs.StringVar(&f.keysFrom, "keys-from", "", "take the words of a text file, or of all files below a directory, as keys")
+	fs.IntVar(&f.keys, "keys", 0, "keys of each request; 0: by --min-size and --max-size")
 	fs.Var(&f.min, "min-size", "least bytes of rows in a request (default of the workload)")
 	fs.Var(&f.max, "max-size", "most bytes of rows in a request (default of the workload)")
 	fs.IntVarP(&f.requests, "iters", "n", 0, "requests of each operation and transport; 0: by -D")
 	f.duration = seconds(5 * time.Second)
 	fs.VarP(&f.duration, "duration", "D", "measured seconds of each transport, without what verification takes")
+	fs.Var(&f.kill, "kill", "end one of the --replicas after so many seconds of the run, in this process; none without it")
 	fs.Uint64Var(&f.cfg.Seed, "seed", d.Seed, "of keys, sizes and values")
 	fs.BoolVar(&f.cfg.Verify, "verify", true, "compare every value fetched, bit by bit")
 }
@@ -102,14 +109,20 @@ func (f *psFlags) check(c *cobra.Command, hosts []string) error {
 			f.cfg.MinBytes = min(f.cfg.MinBytes, f.cfg.MaxBytes)
 		}
 	}
-	if err := firstOf(f.device.check(), f.peer.check(hosts, &f.device), f.output.check(), inRange("iters", f.requests, 0, 1<<40)); err != nil {
+	if f.keys > 0 {
+		f.cfg.MinBytes, f.cfg.MaxBytes = 4*f.cfg.Dim*f.keys, 4*f.cfg.Dim*f.keys
+	}
+	if err := firstOf(f.device.check(), f.peer.check(hosts, &f.device), f.output.check(), inRange("iters", f.requests, 0, 1<<40),
+		inRange("keys", f.keys, 0, 1<<20), contradict(set("keys") && (set("min-size") || set("max-size")), "--keys and --min-size or --max-size contradict each other")); err != nil {
 		return err
 	}
 	switch {
 	case f.device.cm && f.transport == "tcp":
 		return exit.Usagef("-R and --transport tcp contradict each other: leave one of them out")
-	case f.transport != "be" && f.transport != "tcp" && f.transport != "both":
-		return exit.Usagef("--transport %q: want be, tcp or both", f.transport)
+	case f.transport == overAuto && f.cfg.Replicas == 0:
+		return exit.Usagef("--transport auto is of channels to replicas: give --replicas, 1 or more, as well")
+	case f.transport != "be" && f.transport != "tcp" && f.transport != "both" && f.transport != overAuto:
+		return exit.Usagef("--transport %q: want be, tcp, both or auto", f.transport)
 	case f.requests > 0 && set("duration"):
 		return exit.Usagef("-D and -n contradict each other: leave one of them out")
 	case f.keysFrom != "" && set("rows"):
@@ -120,7 +133,7 @@ func (f *psFlags) check(c *cobra.Command, hosts []string) error {
 	if err := f.cfg.Check(); err != nil {
 		return exit.Usagef("%w", err)
 	}
-	return nil
+	return f.checkChange(hosts)
 }
 
 func (f *psFlags) run(e *env, c *cobra.Command, hosts []string) error {
@@ -168,10 +181,16 @@ func (f *psFlags) run(e *env, c *cobra.Command, hosts []string) error {
 		if role == client {
 			return (&psClient{f: f, jobs: jobs, hello: hello}).run(hosts, stream)
 		}
-		if err := jobs.start(&f.cfg, stream, f.names()...); err != nil {
+		var err error
+		if f.cfg.Replicas > 0 {
+			err = jobs.startReplicas(time.Duration(f.peer.timeout), &f.cfg, stream, f.names()...)
+		} else {
+			err = jobs.start(&f.cfg, stream, f.names()...)
+		}
+		if err != nil {
 			return err
 		}
-		return jobs.run(f.more)
+		return f.drive(jobs)
 	})
 	return o.finish(jobs.finish(err))
 }
@@ -182,7 +201,7 @@ func (f *psFlags) more(j *job) (bool, int) {
 		left := f.requests - int(j.Ops())
 		return left > 0, left
 	}
-	return j.Measured() < time.Duration(f.duration), 0
+	return j.Measured() < time.Duration(f.duration) || f.changes() && !j.Changed(), 0
 }
 
 // stream gives the keys, and tells about a text's.
@@ -205,8 +224,12 @@ func (f *psFlags) head(o *output, dev *chosen, hosts []string) {
 	if len(hosts) > 0 {
 		where = "on other hosts"
 	}
-	o.printf(" Parameter server, %s: %d shards %s, %d workers with %d requests outstanding each, on %d CPUs.\n",
-		f.workload, f.cfg.Shards, where, f.cfg.Workers, f.cfg.Outstanding, runtime.GOMAXPROCS(0))
+	replicas := ""
+	if f.cfg.Replicas > 0 {
+		replicas = fmt.Sprintf(" of %d replicas", f.cfg.Replicas)
+	}
+	o.printf(" Parameter server, %s: %d shards%s %s, %d workers with %d requests outstanding each, on %d CPUs.\n",
+		f.workload, f.cfg.Shards, replicas, where, f.cfg.Workers, f.cfg.Outstanding, runtime.GOMAXPROCS(0))
 	o.printf(" Requests of %d to %d bytes of rows, %d bytes a row.\n", f.cfg.MinBytes, f.cfg.MaxBytes, 4*f.cfg.Dim)
 	if dev != nil {
 		o.printf(" be:  ByteExpress on %s (%s)\n", dev.name, o.doc.Device.Provider)

@@ -20,12 +20,19 @@ type shardsWanted struct {
 	Host  int `json:"host"` // this server's place among the hosts, from 0
 	Hosts int `json:"hosts"`
 	Rows  int `json:"rows"` // synthetic keys whose rows are made beforehand; 0: none
+
+	// Of replicas.
+	ThenShards  int `json:"then_shards,omitempty"`
+	MaxBytes    int `json:"max_bytes,omitempty"`   // of rows in a request
+	Outstanding int `json:"outstanding,omitempty"` // requests of all workers
 }
 
 // shardsThere is the server's answer: the addresses of its shards by transport;
-// empty for those of other hosts.
+// empty for those of other hosts. Of replicas it is where they are, and the client answers
+// with those of all hosts.
 type shardsThere struct {
-	Addrs map[string][]string `json:"addrs"`
+	Addrs    map[string][]string   `json:"addrs,omitempty"`
+	Replicas map[string][]psjob.At `json:"replicas,omitempty"`
 }
 
 // psServer serves shards to workers in other processes. Each client gets a table
@@ -55,7 +62,10 @@ func (s *psServer) serve(ctx context.Context, c *control.Conn) (err error) {
 	if want.Rows > 0 {
 		keys = psjob.Distinct(psjob.Synthetic(want.Rows, s.f.cfg.Seed))
 	}
-	there := shardsThere{map[string][]string{}}
+	if s.f.cfg.Replicas > 0 {
+		return s.serveReplicas(ctx, c, want, keys)
+	}
+	there := shardsThere{Addrs: map[string][]string{}}
 	for _, name := range s.f.names() {
 		open, _ := s.jobs.transport(name)
 		shards, err := psjob.StartShards(ctx, &s.f.cfg, open, c.LocalHost(), keys, func(i int) bool { return i%want.Hosts == want.Host })
@@ -73,6 +83,11 @@ func (s *psServer) serve(ctx context.Context, c *control.Conn) (err error) {
 	if err := c.Send("shards", there); err != nil {
 		return err
 	}
+	return s.until(ctx, c)
+}
+
+// until waits for the client's end.
+func (s *psServer) until(ctx context.Context, c *control.Conn) (err error) {
 	session := c.Begin(ctx, func(json.RawMessage) error { return nil })
 	defer func() { session.End(err) }()
 	if err := session.Finished(nil); err != nil {
@@ -101,16 +116,21 @@ func (p *psClient) run(hosts []string, stream []uint64) (err error) {
 			c.Close()
 		}
 	}()
-	addrs := map[string][]string{}
+	there := shardsThere{Addrs: map[string][]string{}, Replicas: map[string][]psjob.At{}}
 	for i, host := range hosts {
-		if err := p.ask(host, i, len(hosts), addrs); err != nil {
+		if err := p.ask(host, i, len(hosts), &there); err != nil {
 			return err
 		}
 	}
-	if err := p.connect(addrs, stream); err != nil {
+	if p.f.cfg.Replicas > 0 {
+		if err := p.introduce(&there); err != nil {
+			return err
+		}
+	}
+	if err := p.connect(&there, stream); err != nil {
 		return err
 	}
-	if err := p.jobs.run(p.f.more); err != nil {
+	if err := p.f.drive(p.jobs); err != nil {
 		return p.cause(err)
 	}
 	for _, stop := range p.watches {
@@ -132,7 +152,7 @@ func (p *psClient) run(hosts []string, stream []uint64) (err error) {
 }
 
 // ask agrees with one host and learns where its shards are.
-func (p *psClient) ask(host string, i, n int, addrs map[string][]string) error {
+func (p *psClient) ask(host string, i, n int, all *shardsThere) error {
 	e := p.jobs.e
 	c, err := control.Dial(e.soft, net.JoinHostPort(host, strconv.Itoa(p.f.peer.port)), time.Duration(p.f.peer.timeout))
 	if err != nil {
@@ -147,6 +167,9 @@ func (p *psClient) ask(host string, i, n int, addrs map[string][]string) error {
 	if p.f.keysFrom != "" {
 		want.Rows = 0
 	}
+	if cfg := &p.f.cfg; cfg.Replicas > 0 {
+		want.ThenShards, want.MaxBytes, want.Outstanding = cfg.ThenShards, cfg.MaxBytes, cfg.Workers*cfg.Outstanding
+	}
 	if err := c.Send("shards", want); err != nil {
 		return err
 	}
@@ -155,7 +178,11 @@ func (p *psClient) ask(host string, i, n int, addrs map[string][]string) error {
 		return err
 	}
 	for _, name := range p.f.names() {
-		got := there.Addrs[name]
+		if p.f.cfg.Replicas > 0 {
+			all.Replicas[name] = append(all.Replicas[name], there.Replicas[name]...)
+			continue
+		}
+		got, addrs := there.Addrs[name], all.Addrs
 		if len(got) != p.f.cfg.Shards {
 			return fmt.Errorf("step shards with %s: %d addresses over %s, want %d", c.Peer(), len(got), name, p.f.cfg.Shards)
 		}
@@ -168,16 +195,28 @@ func (p *psClient) ask(host string, i, n int, addrs map[string][]string) error {
 			}
 		}
 	}
-	session := c.Begin(e.hard, func(json.RawMessage) error { return nil })
-	p.sessions = append(p.sessions, session)
+	if p.f.cfg.Replicas == 0 {
+		p.begin(c)
+	}
 	return nil
 }
 
+// begin begins the session with a server whose shards serve.
+func (p *psClient) begin(c *control.Conn) {
+	p.sessions = append(p.sessions, c.Begin(p.jobs.e.hard, func(json.RawMessage) error { return nil }))
+}
+
 // connect starts a driver for each transport.
-func (p *psClient) connect(addrs map[string][]string, stream []uint64) error {
+func (p *psClient) connect(there *shardsThere, stream []uint64) error {
 	for _, name := range p.f.names() {
+		var d *psjob.Driver
+		var err error
 		open, counters := p.jobs.transport(name)
-		d, err := psjob.NewDriver(p.jobs.e.hard, &p.f.cfg, name, open, addrs[name], stream)
+		if p.f.cfg.Replicas > 0 {
+			d, err = psjob.NewMapDriver(&p.f.cfg, over(name, open), there.Replicas[name], stream)
+		} else {
+			d, err = psjob.NewDriver(p.jobs.e.hard, &p.f.cfg, name, open, there.Addrs[name], stream)
+		}
 		if err != nil {
 			return p.cause(err)
 		}
@@ -186,7 +225,7 @@ func (p *psClient) connect(addrs map[string][]string, stream []uint64) error {
 		for _, s := range p.sessions {
 			p.watches = append(p.watches, context.AfterFunc(s.Context(), d.Abort))
 		}
-		p.jobs.jobs = append(p.jobs.jobs, &job{Driver: d, name: name, close: d.Close})
+		p.jobs.jobs = append(p.jobs.jobs, &job{Driver: d, name: name, all: there.Replicas[name], close: d.Close})
 	}
 	return nil
 }

@@ -102,6 +102,13 @@ func TestShardsOfTwoHosts(t *testing.T) {
 	r.want(t, exit.Done, "verified bit by bit")
 }
 
+func TestReplicasOfTwoHosts(t *testing.T) {
+	p := port(t)
+	serverProcess(t, p, "ps", "--transport", "tcp", "--rows", "500", "--replicas", "2", "--workload", "training")
+	r := clientProcess(t, "ps", "--transport", "tcp", "--rows", "500", "--replicas", "2", "--workload", "training", "-n", "50", "-p", p, "127.0.0.1", "localhost")
+	r.want(t, exit.Done, "4 shards of 2 replicas on other hosts", "verified bit by bit")
+}
+
 func TestMismatchedOptionsAreRefused(t *testing.T) {
 	p := port(t)
 	stop := serverProcess(t, p, "ps", "--transport", "tcp", "--dim", "16")

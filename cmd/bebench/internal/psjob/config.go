@@ -29,6 +29,8 @@ const (
 type Config struct {
 	Workload    Workload
 	Shards      int
+	Replicas    int // of each shard, by a map; 0: there is no map, and each shard is at one server
+	ThenShards  int // that the map is changed to; 0: it does not change
 	Workers     int // each with connections of its own
 	Outstanding int // requests of each worker
 	Dim         int // float32 values of a row
@@ -68,6 +70,8 @@ func (c *Config) Check() error {
 		n, low, top int
 	}{
 		{"shards", c.Shards, 1, 1024},
+		{"replicas", c.Replicas, 0, 8},
+		{"rebalance-shards", c.ThenShards, 0, 1024},
 		{"workers", c.Workers, 1, 1024},
 		{"outstanding", c.Outstanding, 1, 4096},
 		{"dim", c.Dim, 1, 1 << 16},
@@ -88,7 +92,7 @@ const maxRequestBytes = 32 << 20
 // Agreed lists, by flag, what a client and its servers must have in common.
 func (c *Config) Agreed() map[string]string {
 	return map[string]string{
-		"workload": string(c.Workload), "shards": fmt.Sprint(c.Shards), "dim": fmt.Sprint(c.Dim), "rows": fmt.Sprint(c.Rows),
+		"workload": string(c.Workload), "shards": fmt.Sprint(c.Shards), "replicas": fmt.Sprint(c.Replicas), "dim": fmt.Sprint(c.Dim), "rows": fmt.Sprint(c.Rows),
 		"seed": fmt.Sprint(c.Seed),
 	}
 }

@@ -27,9 +27,12 @@ type Driver struct {
 	closers []func() error
 	stop    atomic.Bool
 	slice   int
+	warm    bool
 
 	// Counters of what is below, for the rows; nil: none. Set before the first Turn.
 	Counters func() map[string]int64
+	// Change happens while the job runs; nil: nothing does. Set before the first Turn.
+	Change *Change
 
 	sums     map[string]*sum
 	verified int64 // rows
@@ -43,10 +46,35 @@ type sum struct {
 	bytes int64
 	spent cost.Spent
 	count map[string]int64
+	// phases are set if there is a Change.
+	phases *phaseLatency
+	failed int64 // requests
 }
 
 // NewDriver connects the workers to the shards at addrs. name goes into the rows.
-func NewDriver(ctx context.Context, cfg *Config, name string, open Open, addrs []string, stream []uint64) (_ *Driver, err error) {
+func NewDriver(ctx context.Context, cfg *Config, name string, open Open, addrs []string, stream []uint64) (*Driver, error) {
+	return newDriver(cfg, name, stream, func() (*ps.Client, []func() error, error) {
+		transport, closeTransport, err := open()
+		if err != nil {
+			return nil, nil, err
+		}
+		client, err := ps.Dial(ctx, transport, cfg.Dim, addrs)
+		if err != nil {
+			_ = closeTransport()
+			return nil, nil, err
+		}
+		return client, []func() error{closeTransport, client.Close}, nil
+	})
+}
+
+// NewMapDriver has the workers reach a table of replicas, of which all are known.
+func NewMapDriver(cfg *Config, over Over, all []At, stream []uint64) (*Driver, error) {
+	return newDriver(cfg, over.Name, stream, func() (*ps.Client, []func() error, error) { return over.connect(cfg, cfg.Map(all, cfg.Shards)) })
+}
+
+// newDriver makes a driver whose workers get their clients, and what closes them, from
+// connect.
+func newDriver(cfg *Config, name string, stream []uint64, connect func() (*ps.Client, []func() error, error)) (_ *Driver, err error) {
 	d := &Driver{cfg: cfg, name: name, stream: stream, truth: newTruth(cfg, stream), sums: map[string]*sum{}}
 	defer func() {
 		if err != nil {
@@ -54,16 +82,11 @@ func NewDriver(ctx context.Context, cfg *Config, name string, open Open, addrs [
 		}
 	}()
 	for i := range cfg.Workers {
-		transport, closeTransport, err := open()
-		if err != nil {
-			return nil, err
-		}
-		d.closers = append(d.closers, closeTransport)
-		client, err := ps.Dial(ctx, transport, cfg.Dim, addrs)
+		client, closers, err := connect()
 		if err != nil {
 			return nil, errors.WithMessagef(err, "worker %d over %s", i, name)
 		}
-		d.closers = append(d.closers, client.Close)
+		d.closers = append(d.closers, closers...)
 		d.workers = append(d.workers, newWorker(d, i, client))
 	}
 	return d, nil
@@ -71,14 +94,10 @@ func NewDriver(ctx context.Context, cfg *Config, name string, open Open, addrs [
 
 // Close ends the connections.
 func (d *Driver) Close() error {
-	var first error
-	for i := len(d.closers) - 1; i >= 0; i-- {
-		if err := d.closers[i](); first == nil {
-			first = err
-		}
+	if d.Change != nil {
+		d.Change.end()
 	}
-	d.closers = nil
-	return first
+	return closeAll(&d.closers)
 }
 
 // Stop makes the slice that runs issue nothing more. Any goroutine may call it.
@@ -98,6 +117,9 @@ func (d *Driver) Abort() {
 // drivers with the same Config asks for the same. An error has exit status 4 when
 // a value was wrong.
 func (d *Driver) Turn(ctx context.Context, atMost int) error {
+	if d.Change != nil && d.warm {
+		d.Change.begin(ctx)
+	}
 	for i, w := range d.workers {
 		list := d.cfg.requests(len(d.stream), d.slice, i)
 		if share := (atMost + len(d.workers) - 1 - i) / len(d.workers); atMost > 0 && share < len(list) {
@@ -126,7 +148,10 @@ func (d *Driver) measure(ctx context.Context, op string) error {
 	recs := make([]*hist.Recorder, len(d.workers))
 	for i, w := range d.workers {
 		recs[i] = hist.New()
-		w.issued, w.err = 0, nil
+		w.issued, w.failed, w.err = 0, 0, nil
+		if w.phases = nil; d.Change != nil && d.warm {
+			w.phases = newPhaseLatency()
+		}
 	}
 	var running sync.WaitGroup
 	start := make(chan struct{})
@@ -153,6 +178,15 @@ func (d *Driver) measure(ctx context.Context, op string) error {
 	for i, w := range d.workers {
 		s.lat.Merge(recs[i])
 		s.ops += int64(w.issued)
+		s.failed += int64(w.failed)
+		if w.phases != nil {
+			if s.phases == nil {
+				s.phases = newPhaseLatency()
+			}
+			for i, lat := range w.phases {
+				s.phases[i].Merge(lat)
+			}
+		}
 		for _, r := range w.list[:w.issued] {
 			s.bytes += int64(r.n * d.cfg.rowBytes())
 		}
@@ -164,6 +198,9 @@ func (d *Driver) measure(ctx context.Context, op string) error {
 		if err := d.settle(ctx); failed == nil {
 			failed = err
 		}
+	}
+	if failed == nil {
+		failed = d.changed()
 	}
 	return failed
 }
@@ -227,7 +264,7 @@ func (d *Driver) ReadBack(ctx context.Context) error {
 // touched for the first time there. atMost is as for Turn.
 func (d *Driver) Warm(ctx context.Context, atMost int) error {
 	err := d.Turn(ctx, atMost)
-	d.sums = map[string]*sum{}
+	d.sums, d.warm = map[string]*sum{}, true
 	return err
 }
 
@@ -264,6 +301,10 @@ func (d *Driver) Samples() []*report.Sample {
 		if d.Counters != nil {
 			sample.Counters = s.count
 		}
+		if d.cfg.Replicas > 0 {
+			counts.Add(s.count, map[string]int64{"failed_requests": s.failed - s.count["failed_requests"]})
+			sample.Counters = s.count
+		}
 		if d.cfg.Verify {
 			good := d.wrong == nil
 			sample.Verified = &good
@@ -276,7 +317,8 @@ func (d *Driver) Samples() []*report.Sample {
 // Local is a whole job in this process: shards and workers.
 type Local struct {
 	*Driver
-	shards *Shards
+	shards   interface{ Close() error }
+	Replicas *Replicas // nil: there are none
 }
 
 // StartLocal runs the shards of the job in this process and connects a driver.
@@ -286,11 +328,29 @@ func StartLocal(ctx context.Context, cfg *Config, name string, open Open, stream
 		return nil, err
 	}
 	d, err := NewDriver(ctx, cfg, name, open, shards.Addrs, stream)
+	return local(d, shards, nil, err)
+}
+
+// StartLocalReplicas is StartLocal with the replicas of a table, which have so long to
+// come up.
+func StartLocalReplicas(ctx context.Context, wait time.Duration, cfg *Config, over Over, stream []uint64) (*Local, error) {
+	replicas, err := Listen(cfg, over, "127.0.0.1", func(int, int) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	var d *Driver
+	if err = replicas.Serve(ctx, wait, replicas.At(), Distinct(stream)); err == nil {
+		d, err = NewMapDriver(cfg, over, replicas.At(), stream)
+	}
+	return local(d, replicas, replicas, err)
+}
+
+func local(d *Driver, shards interface{ Close() error }, replicas *Replicas, err error) (*Local, error) {
 	if err != nil {
 		_ = shards.Close()
 		return nil, err
 	}
-	return &Local{d, shards}, nil
+	return &Local{d, shards, replicas}, nil
 }
 
 // Close ends the workers, then the shards.

@@ -80,13 +80,7 @@ func (s *Shards) start(ctx context.Context, cfg *Config, open Open, host string,
 
 // Close stops the shards and waits for them.
 func (s *Shards) Close() error {
-	var first error
-	for i := len(s.closers) - 1; i >= 0; i-- {
-		if err := s.closers[i](); first == nil {
-			first = err
-		}
-	}
-	s.closers = nil
+	first := closeAll(&s.closers)
 	s.serving.Wait()
 	return first
 }

@@ -19,6 +19,7 @@ type slot struct {
 	fetch ps.FetchCall
 	push  ps.PushCall
 	at    time.Time // of the issue
+	phase int32     // likewise
 	// Bound once: they put the slot into the worker's channel.
 	fetched func(*ps.FetchCall)
 	pushed  func(*ps.PushCall)
@@ -27,6 +28,7 @@ type slot struct {
 // worker is a client of the table with its own connections.
 type worker struct {
 	cfg    *Config
+	driver *Driver
 	index  int
 	client *ps.Client
 	stream []uint64
@@ -36,12 +38,14 @@ type worker struct {
 	slots  []*slot // grows to the longest list; reused
 	list   []request
 	issued int // of the list
+	failed int
 	err    error
+	phases *phaseLatency // nil: nothing happens meanwhile
 }
 
 func newWorker(d *Driver, index int, client *ps.Client) *worker {
 	return &worker{
-		cfg: d.cfg, index: index, client: client, stream: d.stream, truth: d.truth, stop: &d.stop,
+		cfg: d.cfg, driver: d, index: index, client: client, stream: d.stream, truth: d.truth, stop: &d.stop,
 		back: make(chan *slot, d.cfg.Outstanding),
 	}
 }
@@ -86,16 +90,25 @@ func (w *worker) run(op string, rec *hist.Recorder) {
 			return
 		}
 		s := <-w.back
-		rec.Record(time.Since(s.at))
+		took := time.Since(s.at)
+		rec.Record(took)
+		if w.phases != nil {
+			w.phases.record(w.driver.Change, s.phase, took)
+		}
 		under--
-		if err := s.err(op); err != nil && w.err == nil {
-			w.err = err
+		if err := s.err(op); err != nil {
+			w.failed++
+			if w.err == nil {
+				w.err = err
+			}
 		}
 	}
 }
 
 func (w *worker) issue(op string, s *slot) {
-	s.at = time.Now()
+	if s.at = time.Now(); w.phases != nil {
+		s.phase = w.driver.Change.phase.Load()
+	}
 	if op == OpFetch {
 		w.client.GoFetch(&s.fetch, s.fetched)
 	} else {

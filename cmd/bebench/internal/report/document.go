@@ -40,13 +40,14 @@ type Device struct {
 
 // Row is one measurement.
 type Row struct {
-	Name          string           `json:"name"`         // what was measured: "be", "tcp", "write"
-	Op            string           `json:"op,omitempty"` // of several kinds in one run: "fetch", "push"
+	Name          string           `json:"name"`            // what was measured: "be", "tcp", "write"
+	Op            string           `json:"op,omitempty"`    // of several kinds in one run: "fetch", "push"
+	Phase         string           `json:"phase,omitempty"` // of what happens in the run: "before", "during", "after"
 	SizeBytes     int              `json:"size_bytes,omitempty"`
 	Sockets       int              `json:"sockets,omitempty"`
 	Outstanding   int              `json:"outstanding,omitempty"` // calls at once
 	Ops           int64            `json:"ops"`
-	Seconds       float64          `json:"seconds"`
+	Seconds       float64          `json:"seconds,omitempty"`
 	OpsPerS       *float64         `json:"ops_per_s,omitempty"`
 	BytesPerS     *float64         `json:"bytes_per_s,omitempty"`
 	GbitPerS      *float64         `json:"gbit_per_s,omitempty"`
@@ -137,6 +138,7 @@ func New(command string, args map[string]any, now time.Time) *Document {
 type Sample struct {
 	Name      string
 	Op        string
+	Phase     string
 	SizeBytes int // of each message; 0: they differ
 	Sockets   int // 0: does not apply
 	// Outstanding is calls at once; 0: does not apply.
@@ -160,7 +162,7 @@ type Sample struct {
 // Row puts the sample into the units of the document.
 func (s *Sample) Row() Row {
 	r := Row{
-		Name: s.Name, Op: s.Op, SizeBytes: s.SizeBytes, Sockets: s.Sockets, Outstanding: s.Outstanding, Ops: s.Ops, Seconds: s.Wall.Seconds(), Verified: s.Verified,
+		Name: s.Name, Op: s.Op, Phase: s.Phase, SizeBytes: s.SizeBytes, Sockets: s.Sockets, Outstanding: s.Outstanding, Ops: s.Ops, Seconds: s.Wall.Seconds(), Verified: s.Verified,
 		Counters: s.Counters, Engines: s.Engines, Interrupted: s.Stopped,
 	}
 	if s.Fairness > 0 {

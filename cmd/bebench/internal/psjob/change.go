@@ -1,0 +1,116 @@
+package psjob
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+)
+
+// Phases of a job in which something happens: a request is of the time before or after
+// that if it ended before or began after, else it is of the time during.
+const (
+	before = iota
+	during
+	after
+	phases
+)
+
+var phaseNames = [phases]string{"before", "during", "after"}
+
+// Change is something that happens while a job runs.
+type Change struct {
+	After time.Duration // from the begin of the first turn that is measured
+	Do    func(ctx context.Context) error
+
+	phase atomic.Int32
+	timer *time.Timer
+	began time.Time
+	took  time.Duration
+	over  chan struct{} // closed when Do is over
+	err   error
+}
+
+// begin sets the clock, once.
+func (c *Change) begin(ctx context.Context) {
+	if c.over != nil {
+		return
+	}
+	c.over, c.began = make(chan struct{}), time.Now()
+	c.timer = time.AfterFunc(c.After, func() {
+		defer close(c.over)
+		start := time.Now()
+		c.phase.Store(during)
+		c.err = c.Do(ctx)
+		c.took = time.Since(start)
+		c.phase.Store(after)
+	})
+}
+
+// Took tells how long it took; 0: it is not over.
+func (c *Change) Took() time.Duration {
+	if c.phase.Load() != after {
+		return 0
+	}
+	return c.took
+}
+
+// end waits for what has begun, and has nothing begin any more.
+func (c *Change) end() {
+	if c.over != nil && !c.timer.Stop() {
+		<-c.over
+	}
+}
+
+// phaseLatency is the latencies of an operation by phase.
+type phaseLatency [phases]*hist.Recorder
+
+func newPhaseLatency() *phaseLatency {
+	p := new(phaseLatency)
+	for i := range p {
+		p[i] = hist.New()
+	}
+	return p
+}
+
+// record takes the latency of a request that was issued in a phase.
+func (p *phaseLatency) record(c *Change, issued int32, d time.Duration) {
+	if now := c.phase.Load(); now != issued {
+		issued = during
+	}
+	p[issued].Record(d)
+}
+
+// Phases gives what was measured of an operation by phase; nil: nothing happens in the job.
+func (d *Driver) Phases(op string) (list []*report.Sample) {
+	s := d.sums[op]
+	if s == nil || s.phases == nil {
+		return nil
+	}
+	for i, lat := range s.phases {
+		list = append(list, &report.Sample{Name: d.name, Op: op, Phase: phaseNames[i], Ops: lat.Count(), Latency: lat, Stopped: d.stop.Load()})
+	}
+	return list
+}
+
+// Changed tells whether the Change is over, and something was measured after it.
+func (d *Driver) Changed() bool {
+	for _, s := range d.sums {
+		if s.phases == nil || s.phases[after].Count() == 0 {
+			return false
+		}
+	}
+	return len(d.sums) > 0
+}
+
+// changed is the error of the Change, if it has ended with one.
+func (d *Driver) changed() error {
+	if d.Change == nil || d.Change.phase.Load() != after {
+		return nil
+	}
+	return errors.WithMessagef(d.Change.err, "over %s", d.name)
+}

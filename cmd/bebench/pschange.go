@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/psjob"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
+)
+
+// changes tells whether something happens in the run.
+func (f *psFlags) changes() bool { return f.kill > 0 }
+
+func (f *psFlags) checkChange(hosts []string) error {
+	switch {
+	case f.kill > 0 && f.cfg.Replicas < 2:
+		return exit.Usagef("--kill: must be with --replicas 2 or more, or no server of the shard is left")
+	case f.kill > 0 && len(hosts) > 0:
+		return exit.Usagef("--kill ends a server in this process, and a host (%s) is another: leave one of them out, and end a server there by hand", hosts[0])
+	case f.kill >= f.duration:
+		return exit.Usagef("--kill %v: must be below -D, %v, or it would come after the run", &f.kill, &f.duration)
+	}
+	return nil
+}
+
+// drive runs the jobs: those in which something happens one after the other.
+func (f *psFlags) drive(jobs *jobSet) error {
+	if !f.changes() {
+		return jobs.run(f.more)
+	}
+	for _, j := range jobs.jobs {
+		j.Change = &psjob.Change{After: time.Duration(f.kill), Do: func(ctx context.Context) error { return j.here.StopOne(ctx) }}
+		if err := (&jobSet{e: jobs.e, o: jobs.o, jobs: []*job{j}}).run(f.more); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changeRows are the results of an operation before, during and after a change.
+type changeRows struct {
+	rows   []report.Row
+	took   time.Duration
+	failed int64
+}
+
+func (j *job) changeRows(all *report.Sample) (c changeRows) {
+	for _, sample := range j.Phases(all.Op) {
+		c.rows = append(c.rows, sample.Row())
+	}
+	c.failed = all.Counters["failed_requests"]
+	if j.Change != nil {
+		c.took = j.Change.Took()
+	}
+	return c
+}
+
+// writeChanges says how requests fared before, during and after what happened.
+func (s *jobSet) writeChanges(list []changeRows) {
+	for _, c := range list {
+		if len(c.rows) == 0 {
+			continue
+		}
+		s.o.doc.Rows = append(s.o.doc.Rows, c.rows...)
+		s.o.printf(" %s over %s, 99%% of the requests within:", c.rows[0].Op, c.rows[0].Name)
+		for _, r := range c.rows {
+			p99 := "-"
+			if r.LatencyUS != nil {
+				p99 = fmt.Sprintf("%.2f usec", r.LatencyUS.P99)
+			}
+			s.o.printf(" %s (of %d) %s;", p99, r.Ops, r.Phase)
+		}
+		s.o.printf(" that took %.3f s, and %d requests failed\n", c.took.Seconds(), c.failed)
+	}
+}
