@@ -27,6 +27,7 @@ type psFlags struct {
 	min, max  size.Bytes
 	keys      int
 	kill      seconds
+	rebalance seconds
 	requests  int
 	duration  seconds
 	cfg       psjob.Config
@@ -71,6 +72,8 @@ func (f *psFlags) add(fs *pflag.FlagSet) {
 	f.duration = seconds(5 * time.Second)
 	fs.VarP(&f.duration, "duration", "D", "measured seconds of each transport, without what verification takes")
 	fs.Var(&f.kill, "kill", "end one of the --replicas after so many seconds of the run, in this process; none without it")
+	fs.Var(&f.rebalance, "rebalance-after", "change the map of the --replicas after so many seconds of the run, while shards serve; it does not change without it")
+	fs.IntVar(&f.cfg.ThenShards, "rebalance-shards", 0, "shards of the table by the map of --rebalance-after, 1 to 1024; 0: one more than --shards")
 	fs.Uint64Var(&f.cfg.Seed, "seed", d.Seed, "of keys, sizes and values")
 	fs.BoolVar(&f.cfg.Verify, "verify", true, "compare every value fetched, bit by bit")
 }
@@ -130,10 +133,13 @@ func (f *psFlags) check(c *cobra.Command, hosts []string) error {
 	case f.output.interval > 0:
 		return exit.Usagef("--interval: ps has no results before its end: leave it out")
 	}
+	if f.rebalance > 0 && f.cfg.ThenShards == 0 {
+		f.cfg.ThenShards = f.cfg.Shards + 1
+	}
 	if err := f.cfg.Check(); err != nil {
 		return exit.Usagef("%w", err)
 	}
-	return f.checkChange(hosts)
+	return f.checkChange(c, hosts)
 }
 
 func (f *psFlags) run(e *env, c *cobra.Command, hosts []string) error {

@@ -5,22 +5,34 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/psjob"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 )
 
 // changes tells whether something happens in the run.
-func (f *psFlags) changes() bool { return f.kill > 0 }
+func (f *psFlags) changes() bool { return f.kill > 0 || f.rebalance > 0 }
 
-func (f *psFlags) checkChange(hosts []string) error {
-	switch {
+func (f *psFlags) checkChange(c *cobra.Command, hosts []string) error {
+	switch set := c.Flags().Changed; {
 	case f.kill > 0 && f.cfg.Replicas < 2:
 		return exit.Usagef("--kill: must be with --replicas 2 or more, or no server of the shard is left")
 	case f.kill > 0 && len(hosts) > 0:
 		return exit.Usagef("--kill ends a server in this process, and a host (%s) is another: leave one of them out, and end a server there by hand", hosts[0])
+	case f.kill > 0 && f.rebalance > 0:
+		return exit.Usagef("--kill and --rebalance-after contradict each other, as all replicas have to be up for a change of the map: leave one of them out")
+	case f.rebalance > 0 && f.cfg.Replicas == 0:
+		return exit.Usagef("--rebalance-after: must be with --replicas 1 or more, which have a map")
+	case set("rebalance-shards") && f.rebalance == 0:
+		return exit.Usagef("--rebalance-shards is of --rebalance-after: give that as well")
+	case f.changes() && f.requests > 0:
+		return exit.Usagef("-n and --kill or --rebalance-after contradict each other, since those are by time: give -D")
 	case f.kill >= f.duration:
 		return exit.Usagef("--kill %v: must be below -D, %v, or it would come after the run", &f.kill, &f.duration)
+	case f.rebalance >= f.duration:
+		return exit.Usagef("--rebalance-after %v: must be below -D, %v, or it would come after the run", &f.rebalance, &f.duration)
 	}
 	return nil
 }
@@ -32,12 +44,22 @@ func (f *psFlags) drive(jobs *jobSet) error {
 	}
 	for _, j := range jobs.jobs {
 		j.Change = &psjob.Change{After: time.Duration(f.kill), Do: func(ctx context.Context) error { return j.here.StopOne(ctx) }}
+		if f.rebalance > 0 {
+			j.Change = &psjob.Change{After: time.Duration(f.rebalance), Do: func(ctx context.Context) error {
+				ctx, cancel := context.WithTimeout(ctx, rebalanceLimit)
+				defer cancel()
+				return f.cfg.Rebalance(ctx, j.all)
+			}}
+		}
 		if err := (&jobSet{e: jobs.e, o: jobs.o, jobs: []*job{j}}).run(f.more); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+// rebalanceLimit bounds how long a change of the map may take.
+const rebalanceLimit = time.Minute
 
 // changeRows are the results of an operation before, during and after a change.
 type changeRows struct {
@@ -64,7 +86,7 @@ func (s *jobSet) writeChanges(list []changeRows) {
 			continue
 		}
 		s.o.doc.Rows = append(s.o.doc.Rows, c.rows...)
-		s.o.printf(" %s over %s, 99%% of the requests within:", c.rows[0].Op, c.rows[0].Name)
+		s.o.printf(" %s over %s, 99%% of the requests in", c.rows[0].Op, c.rows[0].Name)
 		for _, r := range c.rows {
 			p99 := "-"
 			if r.LatencyUS != nil {
@@ -72,6 +94,6 @@ func (s *jobSet) writeChanges(list []changeRows) {
 			}
 			s.o.printf(" %s (of %d) %s;", p99, r.Ops, r.Phase)
 		}
-		s.o.printf(" that took %.3f s, and %d requests failed\n", c.took.Seconds(), c.failed)
+		s.o.printf(" it took %.3f s, and %d requests failed\n", c.took.Seconds(), c.failed)
 	}
 }

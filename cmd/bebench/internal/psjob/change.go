@@ -2,6 +2,7 @@ package psjob
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,12 +28,12 @@ type Change struct {
 	After time.Duration // from the begin of the first turn that is measured
 	Do    func(ctx context.Context) error
 
-	phase atomic.Int32
-	timer *time.Timer
-	began time.Time
-	took  time.Duration
-	over  chan struct{} // closed when Do is over
-	err   error
+	phase       atomic.Int32
+	timer       *time.Timer
+	over        chan struct{} // closed when Do is over
+	err         error
+	mu          sync.Mutex
+	start, stop time.Time // of Do; zero: not yet
 }
 
 // begin sets the clock, once.
@@ -40,23 +41,45 @@ func (c *Change) begin(ctx context.Context) {
 	if c.over != nil {
 		return
 	}
-	c.over, c.began = make(chan struct{}), time.Now()
+	c.over = make(chan struct{})
 	c.timer = time.AfterFunc(c.After, func() {
 		defer close(c.over)
-		start := time.Now()
-		c.phase.Store(during)
+		c.note(&c.start, during)
 		c.err = c.Do(ctx)
-		c.took = time.Since(start)
-		c.phase.Store(after)
+		c.note(&c.stop, after)
 	})
+}
+
+func (c *Change) note(at *time.Time, next int32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	*at = time.Now()
+	c.phase.Store(next)
 }
 
 // Took tells how long it took; 0: it is not over.
 func (c *Change) Took() time.Duration {
-	if c.phase.Load() != after {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stop.IsZero() {
 		return 0
 	}
-	return c.took
+	return c.stop.Sub(c.start)
+}
+
+// split adds the time between two moments to the phases.
+func (c *Change) split(sum *[phases]time.Duration, from, to time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, end := range [phases]time.Time{c.start, c.stop, to} {
+		if end.IsZero() || end.After(to) {
+			end = to
+		}
+		if end.After(from) {
+			sum[i] += end.Sub(from)
+			from = end
+		}
+	}
 }
 
 // end waits for what has begun, and has nothing begin any more.
@@ -92,7 +115,7 @@ func (d *Driver) Phases(op string) (list []*report.Sample) {
 		return nil
 	}
 	for i, lat := range s.phases {
-		list = append(list, &report.Sample{Name: d.name, Op: op, Phase: phaseNames[i], Ops: lat.Count(), Latency: lat, Stopped: d.stop.Load()})
+		list = append(list, &report.Sample{Name: d.name, Op: op, Phase: phaseNames[i], Ops: lat.Count(), Wall: s.times[i], Latency: lat, Stopped: d.stop.Load()})
 	}
 	return list
 }

@@ -48,6 +48,7 @@ type sum struct {
 	count map[string]int64
 	// phases are set if there is a Change.
 	phases *phaseLatency
+	times  [phases]time.Duration
 	failed int64 // requests
 }
 
@@ -162,7 +163,7 @@ func (d *Driver) measure(ctx context.Context, op string) error {
 		})
 	}
 	before := d.counters()
-	meter := cost.Start()
+	meter, began := cost.Start(), time.Now()
 	close(start)
 	running.Wait()
 	spent := meter.Since()
@@ -173,6 +174,9 @@ func (d *Driver) measure(ctx context.Context, op string) error {
 		d.sums[op] = s
 	}
 	s.spent = s.spent.Add(spent)
+	if d.Change != nil {
+		d.Change.split(&s.times, began, began.Add(spent.Wall))
+	}
 	counts.Add(s.count, counts.Since(d.counters(), before))
 	var failed error
 	for i, w := range d.workers {

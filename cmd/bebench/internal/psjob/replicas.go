@@ -44,7 +44,6 @@ type replica struct {
 	err              error
 	memory           ps.Memory
 	peers, tcp, rdma archon.Listener
-	inside, outside  *archon.Server
 }
 
 // Listen takes addresses of the host for those replicas for which here gives true.
@@ -207,8 +206,7 @@ func closeAll(closers *[]func() error) (first error) {
 // servers is how many shards there are servers of.
 func (c *Config) servers() int { return max(c.Shards, c.ThenShards) }
 
-// Map is the table's map by so many of its shards: the first, or the one that it is
-// changed to, which is the second.
+// Map is the table's first map, by so many of its shards.
 func (c *Config) Map(all []At, shards int) *ps.Map {
 	lists := make([][]channel.Endpoint, shards)
 	for i := range all {
@@ -217,6 +215,13 @@ func (c *Config) Map(all []At, shards int) *ps.Map {
 		}
 	}
 	return ps.NewMap(ps.ByHash, lists...)
+}
+
+// Rebalance changes the table's map to ThenShards shards.
+func (c *Config) Rebalance(ctx context.Context, all []At) error {
+	from, to := c.Map(all, c.Shards), c.Map(all, c.ThenShards)
+	to.Version++
+	return ps.Rebalance(ctx, from, to, ps.RebalanceConfig{})
 }
 
 // peers are the addresses at which the replicas of each shard reach each other.

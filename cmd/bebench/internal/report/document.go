@@ -47,7 +47,7 @@ type Row struct {
 	Sockets       int              `json:"sockets,omitempty"`
 	Outstanding   int              `json:"outstanding,omitempty"` // calls at once
 	Ops           int64            `json:"ops"`
-	Seconds       float64          `json:"seconds,omitempty"`
+	Seconds       float64          `json:"seconds"`
 	OpsPerS       *float64         `json:"ops_per_s,omitempty"`
 	BytesPerS     *float64         `json:"bytes_per_s,omitempty"`
 	GbitPerS      *float64         `json:"gbit_per_s,omitempty"`
