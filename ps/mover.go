@@ -92,6 +92,9 @@ func (m *mover) run() {
 		case <-m.r.more:
 		case <-timer.C:
 		}
+		m.r.shard.mu.Lock()
+		m.r.note() // time has passed, by which a freeze ends: a shard of one replica hears of it here alone
+		m.r.shard.mu.Unlock()
 		timer.Reset(m.work())
 	}
 }
