@@ -46,7 +46,6 @@ func (c *coordinator) judge() (pause time.Duration, final error) {
 		if c.each(func(m *member) bool { return m.gets && !m.loses }, c.has) {
 			c.enter(phaseGive)
 		}
-		return later, nil
 	case phaseGive:
 		if c.each(losing, func(s *changeState) bool { return c.has(s) && s.is(stateSettled) }) && c.each(getting, c.has) {
 			c.enter(phaseOpen)
@@ -55,11 +54,13 @@ func (c *coordinator) judge() (pause time.Duration, final error) {
 		if c.each(getting, func(s *changeState) bool { return c.has(s) && !s.is(stateShut) }) && c.everywhere() {
 			c.enter(phaseDone)
 		}
-		return later, nil
 	case phaseAbort:
 		c.attempt++
 		c.enter(phaseLook)
 		return c.lease/2 + time.Duration(c.attempt%8)*later, nil
+	}
+	if c.rounds == 0 { // of the next phase
+		return 0, nil
 	}
 	return soon, nil
 }

@@ -18,7 +18,7 @@ const retired = 1 << 30
 type loans struct {
 	mu     sync.Mutex
 	free   []uint32
-	limit  uint32   // 0: none
+	limit  uint32   // of the table
 	above  []uint32 // free slots above it, which nobody is to use
 	live   int      // loans
 	closed func()   // runs when live is 0; nil: not closed
@@ -67,7 +67,7 @@ func (l *loans) takeFree() uint32 {
 func (l *loans) giveFree(n uint32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.limit != 0 && n > l.limit {
+	if n > l.limit {
 		l.above = append(l.above, n)
 	} else {
 		l.free = append(l.free, n)

@@ -1,5 +1,7 @@
 package ps
 
+import "math"
+
 // sweep removes the rows that are not the shard's own: those that left with a new map, and
 // those that were brought for one that did not come. Its steps are short, and calls go on
 // in between. In the end it gives memory back.
@@ -47,7 +49,7 @@ func (s *Shard) sweepStep() {
 	case !w.moving && t.beginShrink():
 		w.moving, w.at = true, 0
 	default:
-		w.active = w.moving && t.limit != 0 && !t.endShrink() // a response may still have rows
+		w.active = w.moving && t.limit != noLimit && !t.endShrink() // a response may still have rows
 	}
 }
 
@@ -70,10 +72,13 @@ func (t *table) remove(key, hash uint64) {
 	t.rows--
 }
 
+// noLimit is the limit of a table that gives nothing up.
+const noLimit = math.MaxUint32
+
 // beginShrink begins to give up the chunks that the rows do not need: slots above the
 // limit are not used any more. It tells whether there are any.
 func (t *table) beginShrink() bool {
-	if t.limit != 0 {
+	if t.limit != noLimit {
 		t.cancelShrink()
 	}
 	need := (t.rows + 1<<t.chunkShift - 1) >> t.chunkShift
@@ -89,8 +94,8 @@ func (t *table) beginShrink() bool {
 // is given up.
 func (t *table) sink(at int) bool {
 	e := &t.index[at]
-	if t.limit == 0 || e.row <= t.limit {
-		return t.limit != 0
+	if e.row == 0 || e.row <= t.limit {
+		return t.limit != noLimit
 	}
 	n := t.loans.takeFree()
 	if n == 0 {
@@ -117,13 +122,13 @@ func (t *table) endShrink() bool {
 		}
 		t.chunks[need+i] = chunk{}
 	}
-	t.chunks, t.slots, t.limit = t.chunks[:need:need], int(t.limit), 0
+	t.chunks, t.slots, t.limit = t.chunks[:need:need], int(t.limit), noLimit
 	return true
 }
 
 // cancelShrink keeps what was to be given up.
 func (t *table) cancelShrink() {
-	t.limit = 0
+	t.limit = noLimit
 	t.loans.unite()
 }
 
@@ -150,7 +155,7 @@ func (l *loans) takeAbove(n int) bool {
 	if len(l.above) != n {
 		return false
 	}
-	l.above, l.limit = nil, 0
+	l.above, l.limit = nil, noLimit
 	return true
 }
 
@@ -159,5 +164,5 @@ func (l *loans) unite() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.free = append(l.free, l.above...)
-	l.above, l.limit = nil, 0
+	l.above, l.limit = nil, noLimit
 }

@@ -25,7 +25,7 @@ type table struct {
 	chunkShift int    // slots a chunk, as a power of two
 	rows       int    // keys
 	slots      int    // in use or free
-	limit      uint32 // slots above it are being given up; 0: none are
+	limit      uint32 // slots above it are being given up
 	loans      loans
 }
 
@@ -48,10 +48,12 @@ func newTable(cfg *Config) *table {
 		stride *= 2
 	}
 	perChunk := max(1, min(chunkBytes/(4*stride), cfg.MaxRows))
-	return &table{
+	t := &table{
 		dim: cfg.Dim, stride: stride, seed: cfg.Seed, scale: cfg.InitialScale, memory: cfg.Memory,
-		index: make([]indexEntry, 64), chunkShift: bits.Len(uint(perChunk)) - 1,
+		index: make([]indexEntry, 64), chunkShift: bits.Len(uint(perChunk)) - 1, limit: noLimit,
 	}
+	t.loans.limit = noLimit
+	return t
 }
 
 // find gives 1 + the number of the key's slot, or 0.
@@ -89,7 +91,7 @@ func (t *table) version(n uint32) *uint64 {
 // newSlot gives 1 + the number of a slot that nobody uses.
 func (t *table) newSlot() (uint32, error) {
 	n := t.loans.takeFree()
-	if n == 0 && t.limit != 0 {
+	if n == 0 && t.limit != noLimit {
 		t.cancelShrink()
 		n = t.loans.takeFree()
 	}
@@ -120,7 +122,7 @@ func (t *table) free() {
 			t.memory.Free(c.raw)
 		}
 	}
-	t.chunks, t.index, t.rows, t.slots, t.limit = nil, make([]indexEntry, 64), 0, 0, 0
+	t.chunks, t.index, t.rows, t.slots, t.limit = nil, make([]indexEntry, 64), 0, 0, noLimit
 }
 
 // create makes the key's row, which is not there, with its initial values.

@@ -49,7 +49,7 @@ func (n *virtualNode) boot() {
 	n.life++
 	var rdma *channel.Device
 	n.device, n.fault, rdma = w.newDevice(fmt.Sprint(n.name, ".", n.life), n.host)
-	s, err := ps.NewShard(ps.Config{Dim: virtualDim, Shard: n.shard, Shards: virtualShards, LearningRate: 1})
+	s, err := ps.NewShard(ps.Config{Dim: virtualDim, Shard: n.shard, Shards: virtualShards, LearningRate: 1, Map: w.first})
 	if err != nil {
 		w.t.Fatal(err)
 	}

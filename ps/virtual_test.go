@@ -14,7 +14,6 @@ import (
 	"github.com/byteexpress/byteexpress/archon/channel/core"
 	"github.com/byteexpress/byteexpress/internal/testfault"
 	"github.com/byteexpress/byteexpress/internal/testmodel"
-	"github.com/byteexpress/byteexpress/ps"
 	"github.com/byteexpress/byteexpress/sim"
 )
 
@@ -27,6 +26,7 @@ type virtualFault struct {
 	client       bool          // all replicas are reached over TCP meanwhile
 	falls        []core.Reason // what a fallback may be counted as
 	apart        bool          // the replicas cannot reach each other
+	mapped       bool          // shards are by a map, which changes
 }
 
 var virtualFaults = append([]virtualFault{
@@ -54,7 +54,7 @@ var virtualFaults = append([]virtualFault{
 		w.fault.Replace(dev.Open)
 		w.fault.Fail(testfault.None)
 	}, lasts: 2 * time.Second, client: true, falls: []core.Reason{core.DeviceLost, core.NoDevice}},
-}, setUpFails()...)
+}, append(setUpFails(), virtualMoves...)...)
 
 // gone is what a connection to a replica ends with that is not there.
 var gone = []core.Reason{core.RetryExceeded, core.PeerLost, core.PeerClosed, core.Silent, core.Unreachable, core.TimedOut, core.OpenFailed, core.Slow, core.Greeting}
@@ -113,7 +113,7 @@ func (r virtualRun) run(t *testing.T) (res virtualResult) {
 		if r.cfg.Recovery == (core.Config{}) {
 			r.cfg.Recovery = virtualRecovery
 		}
-		w := newVirtualWorld(t, r.seed, r.around)
+		w := newVirtualWorld(t, r.seed, r.around, r.fault.mapped)
 		defer w.close()
 		res = r.drive(w)
 	})
@@ -211,7 +211,7 @@ func (w *virtualWorld) checkSums(say func(string, ...any)) {
 	for key := range uint64(virtualKeys) {
 		want, holders := uint64(w.acked[key]), 0
 		for _, n := range w.nodes {
-			if ps.ShardOf(key, virtualShards) != n.shard {
+			if w.owner(key) != n.shard {
 				continue
 			}
 			holders++

@@ -42,13 +42,16 @@ type virtualWorld struct {
 	nodes    []*virtualNode
 	channels []*channel.Channel
 	maps     [virtualShards]virtualMap
+	shardMap *ps.Map // the latest; nil: shards are as ShardOf has them
+	first    *ps.Map // that replicas begin with
+	moving   chan error
 	recovery core.Config
 	ends     sync.WaitGroup
 	*virtualLoad
 	ways *wayWatch
 }
 
-func newVirtualWorld(t *testing.T, seed uint64, around archon.Interceptor) *virtualWorld {
+func newVirtualWorld(t *testing.T, seed uint64, around archon.Interceptor, mapped bool) *virtualWorld {
 	w := &virtualWorld{t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), net: testnet.New(seed), fabric: sim.NewFabric(sim.Config{Seed: seed | 1}), around: around}
 	w.device, w.fault, w.rdma = w.newDevice("client", w.net.Host("client"))
 	for shard := range virtualShards {
@@ -60,8 +63,14 @@ func newVirtualWorld(t *testing.T, seed uint64, around archon.Interceptor) *virt
 			n := &virtualNode{w: w, shard: shard, replica: replica, name: fmt.Sprintf("s%dr%d", shard, replica), peers: peers}
 			n.host, n.insideAt, n.tcp, n.be = w.net.Host(n.name), n.name+":1", n.name+":2", n.name+":3"
 			w.nodes = append(w.nodes, n)
-			n.boot()
 		}
+	}
+	if mapped {
+		w.first = w.mapOf(1)
+		w.shardMap = w.first
+	}
+	for _, n := range w.nodes {
+		n.boot()
 	}
 	for _, n := range w.nodes {
 		<-n.serving
@@ -89,6 +98,9 @@ func (w *virtualWorld) connect(seed uint64, cfg channel.Config) {
 		w.t.Fatal(err)
 	}
 	for shard := range virtualShards {
+		if w.first != nil {
+			break
+		}
 		cfg.Resolver, cfg.Seed = &w.maps[shard], seed<<8|uint64(shard)|1<<63
 		w.resolve(shard)
 		ch, err := channel.New(cfg)
@@ -97,7 +109,15 @@ func (w *virtualWorld) connect(seed uint64, cfg channel.Config) {
 		}
 		w.channels = append(w.channels, ch)
 	}
-	c, err := ps.NewChannelClient(virtualDim, w.channels)
+	var c *ps.Client
+	if w.first != nil {
+		cfg.Resolver, cfg.Seed = nil, seed<<8|1<<63
+		if c, err = ps.NewMapClient(virtualDim, w.first, cfg); err == nil {
+			w.channels = c.Channels()
+		}
+	} else {
+		c, err = ps.NewChannelClient(virtualDim, w.channels)
+	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
