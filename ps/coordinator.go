@@ -121,7 +121,7 @@ func newCoordinator(from, to *Map, nonce uint32, lease time.Duration) (*coordina
 				}
 			}
 		}
-		if len(seen) == 0 {
+		if len(seen) == 0 || gets && len(to.Replicas[shard]) == 0 {
 			return nil, errors.Errorf("ps: rebalance: shard %d has no replicas", shard)
 		}
 	}
