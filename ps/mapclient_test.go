@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/archon/channel"
+	"github.com/byteexpress/byteexpress/internal/testprocess"
 	"github.com/byteexpress/byteexpress/ps"
 )
 
@@ -28,14 +29,14 @@ func testMapClient(t *testing.T, by ps.Sharding) {
 			m.Bounds[i].First = uint64(10 * i) // 10 keys, 10 keys, the rest
 		}
 		for range replicas {
-			m.Replicas[i] = append(m.Replicas[i], channel.Endpoint{TCP: freeAddr(t)})
+			m.Replicas[i] = append(m.Replicas[i], channel.Endpoint{TCP: testprocess.Addr(t)})
 		}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var held [shards]*ps.Shard
 	for i, list := range m.Replicas {
-		peers := []string{freeAddr(t), freeAddr(t)}
+		peers := []string{testprocess.Addr(t), testprocess.Addr(t)}
 		var all []*ps.Replica
 		for j, at := range list {
 			s, r, _, _ := replicaOf(t, tcp, ps.Config{Dim: replicaDim, Shard: i, Map: m, LearningRate: 1}, peers, j, at.TCP)

@@ -3,12 +3,8 @@
 package ps_test
 
 import (
-	"bufio"
 	"cmp"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,62 +12,14 @@ import (
 
 	"github.com/byteexpress/byteexpress/archon/channel"
 	"github.com/byteexpress/byteexpress/archon/channel/core"
+	"github.com/byteexpress/byteexpress/internal/testprocess"
 	"github.com/byteexpress/byteexpress/ps"
 )
 
 // replicaProcess is a replica in a process of its own.
 type replicaProcess struct {
-	t     testing.TB
-	env   string
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	said  *bufio.Scanner
-	hole  *hole // between clients and it
-}
-
-func (p *replicaProcess) start() {
-	p.t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.cmd = exec.Command(exe)
-	p.cmd.Env = append(os.Environ(), replicaEnv+"="+p.env)
-	p.cmd.Stderr = os.Stderr
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	p.said = bufio.NewScanner(out)
-}
-
-// wait waits until the replica serves.
-func (p *replicaProcess) wait() {
-	p.t.Helper()
-	if !p.said.Scan() {
-		p.t.Fatalf("the replica %q says nothing: %v", p.env, p.cmd.Wait())
-	}
-}
-
-func (p *replicaProcess) kill() {
-	if p.cmd != nil {
-		p.cmd.Process.Kill()
-		p.cmd.Wait()
-		p.stdin.Close()
-		p.cmd = nil
-	}
-}
-
-func (p *replicaProcess) signal(s syscall.Signal) {
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
+	*testprocess.Process
+	hole *testprocess.Hole // between clients and it
 }
 
 // TestReplicaProcesses: 3 shards of 2 replicas, each in a process of its own, under load
@@ -82,7 +30,7 @@ func TestReplicaProcesses(t *testing.T) {
 		t.Skip("starts processes")
 	}
 	testReplicaProcesses(t, "", append(replicaFaults, replicaFault{"black-holed",
-		func(p *replicaProcess) { p.hole.lose.Store(true) }, func(p *replicaProcess) { p.hole.lose.Store(false) }}))
+		func(p *replicaProcess) { p.hole.Lose.Store(true) }, func(p *replicaProcess) { p.hole.Lose.Store(false) }}))
 }
 
 // replicaFault is what happens to one of the replicas.
@@ -92,9 +40,9 @@ type replicaFault struct {
 }
 
 var replicaFaults = []replicaFault{
-	{"killed and restarted", (*replicaProcess).kill, func(p *replicaProcess) { p.start(); p.wait() }},
-	{"restarted at once", func(p *replicaProcess) { p.kill(); p.start() }, (*replicaProcess).wait},
-	{"stopped and continued", func(p *replicaProcess) { p.signal(syscall.SIGSTOP) }, func(p *replicaProcess) { p.signal(syscall.SIGCONT) }},
+	{"killed and restarted", func(p *replicaProcess) { p.Kill() }, func(p *replicaProcess) { p.Start(); p.Line() }},
+	{"restarted at once", func(p *replicaProcess) { p.Kill(); p.Start() }, func(p *replicaProcess) { p.Line() }},
+	{"stopped and continued", func(p *replicaProcess) { p.Signal(syscall.SIGSTOP) }, func(p *replicaProcess) { p.Signal(syscall.SIGCONT) }},
 }
 
 // testReplicaProcesses has clients go over RDMA if there is a device.
@@ -114,21 +62,19 @@ func testReplicaProcesses(t *testing.T, device string, faults []replicaFault) {
 	for i := range all {
 		var peers [replicas]string
 		for j := range peers {
-			peers[j] = freeAddr(t)
+			peers[j] = testprocess.Addr(t)
 		}
 		var list []channel.Endpoint
 		for j := range all[i] {
-			addr := freeAddr(t)
+			addr := testprocess.Addr(t)
 			at := channel.Endpoint{Name: fmt.Sprint(i, ".", j)}
 			if device != "" {
-				at.RDMA = freeAddr(t)
+				at.RDMA = testprocess.Addr(t)
 			}
-			p := &replicaProcess{t: t, env: fmt.Sprintln(lease, i, shards, j, onDevice, addr, cmp.Or(at.RDMA, "-"), strings.Join(peers[:], " "))}
-			p.hole = newHole(t, addr)
-			p.start()
-			t.Cleanup(p.kill)
+			p := &replicaProcess{testprocess.New(t, replicaEnv, fmt.Sprintln(lease, i, shards, j, onDevice, addr, cmp.Or(at.RDMA, "-"), strings.Join(peers[:], " "))), testprocess.NewHole(t, addr)}
+			p.Start()
 			all[i][j] = p
-			at.TCP = p.hole.addr
+			at.TCP = p.hole.Addr
 			list = append(list, at)
 		}
 		var err error
@@ -139,7 +85,7 @@ func testReplicaProcesses(t *testing.T, device string, faults []replicaFault) {
 	}
 	for i := range all {
 		for _, p := range all[i] {
-			p.wait()
+			p.Line()
 		}
 	}
 	c, err := ps.NewChannelClient(replicaDim, channels)

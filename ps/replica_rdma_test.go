@@ -12,6 +12,7 @@ import (
 	"github.com/byteexpress/byteexpress/archon/channel/core"
 	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/internal/testmodel"
+	"github.com/byteexpress/byteexpress/internal/testprocess"
 	"github.com/byteexpress/byteexpress/ps"
 	"github.com/byteexpress/byteexpress/sim"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -53,7 +54,7 @@ func TestReplicasOverFailingRDMA(t *testing.T) {
 	var broken atomic.Bool
 	broken.Store(true)
 	client, onClient := rdmaHost(t, fabric, "sim:client", &broken)
-	cfg, peers := ps.Config{Dim: replicaDim, LearningRate: 1}, []string{freeAddr(t), freeAddr(t)}
+	cfg, peers := ps.Config{Dim: replicaDim, LearningRate: 1}, []string{testprocess.Addr(t), testprocess.Addr(t)}
 	var devices []*sim.Device
 	var list []channel.Endpoint
 	var replicas []*ps.Replica

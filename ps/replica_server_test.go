@@ -19,7 +19,8 @@ import (
 )
 
 // replicaEnv makes the test binary a replica: lease, shard, shards, its number, the device,
-// "-" for none, the addresses for clients over TCP and over RDMA, and those of the replicas.
+// "-" for none, the addresses for clients over TCP and over RDMA, and those of the replicas;
+// below that the text of the map, if there is one.
 const replicaEnv = "PS_TEST_REPLICA"
 
 const replicaDim = 4
@@ -27,7 +28,8 @@ const replicaDim = 4
 // serveReplica is the replica. It ends when its standard input does, so that it does not
 // outlive the test.
 func serveReplica() {
-	words := strings.Fields(os.Getenv(replicaEnv))
+	line, text, _ := strings.Cut(os.Getenv(replicaEnv), "\n")
+	words := strings.Fields(line)
 	number := func(i int) int {
 		n, err := strconv.Atoi(words[i])
 		if err != nil {
@@ -40,7 +42,14 @@ func serveReplica() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	s, err := ps.NewShard(ps.Config{Dim: replicaDim, Shard: number(1), Shards: number(2), LearningRate: 1})
+	cfg := ps.Config{Dim: replicaDim, Shard: number(1), Shards: number(2), LearningRate: 1}
+	if text != "" {
+		cfg.Shards, cfg.Map = 0, new(ps.Map)
+		if err := cfg.Map.UnmarshalText([]byte(text)); err != nil {
+			log.Fatal(err)
+		}
+	}
+	s, err := ps.NewShard(cfg)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,24 +2,14 @@ package ps_test
 
 import (
 	"context"
-	"net"
 	"testing"
 	"time"
 
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/archon/channel"
+	"github.com/byteexpress/byteexpress/internal/testprocess"
 	"github.com/byteexpress/byteexpress/ps"
 )
-
-// freeAddr gives an address that nobody listens at.
-func freeAddr(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
 
 // replicaOf serves one replica of a shard until the test ends or stop is called.
 func replicaOf(t testing.TB, tr transport, cfg ps.Config, peers []string, self int, addr string) (s *ps.Shard, r *ps.Replica, at string, stop func()) {
@@ -69,7 +59,7 @@ func replicaOf(t testing.TB, tr transport, cfg ps.Config, peers []string, self i
 func TestReplicaReturns(t *testing.T) {
 	eachTransport(t, func(t *testing.T, tr transport) {
 		cfg := ps.Config{Dim: 3, LearningRate: 0.1, Seed: 5, InitialScale: 1, Optimizer: ps.Adagrad}
-		peers := []string{freeAddr(t), freeAddr(t)}
+		peers := []string{testprocess.Addr(t), testprocess.Addr(t)}
 		sa, ra, a, _ := replicaOf(t, tr, cfg, peers, 0, "127.0.0.1:0")
 		sb, rb, b, stop := replicaOf(t, tr, cfg, peers, 1, "127.0.0.1:0")
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -1,19 +1,18 @@
 package channel_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
 	"io"
 	"log"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/archon/channel"
 	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/internal/testprocess"
 	"github.com/byteexpress/byteexpress/provider"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -65,68 +64,31 @@ func openNamed(name string) func() (verbs.Context, error) {
 
 // process is a server in a process of its own.
 type process struct {
-	t        testing.TB
+	*testprocess.Process
 	endpoint channel.Endpoint
 	device   string // of RDMA; empty: none
-	cmd      *exec.Cmd
-	stdin    io.WriteCloser
 }
 
 // startProcess starts a server, over RDMA too if there is a device.
 func startProcess(t testing.TB, name, device string) *process {
-	p := &process{t: t, device: device, endpoint: channel.Endpoint{Name: name, TCP: "127.0.0.1:0"}}
+	p := &process{Process: testprocess.New(t, processEnv, ""), device: device, endpoint: channel.Endpoint{Name: name, TCP: testprocess.Addr(t)}}
 	if device != "" {
-		p.endpoint.RDMA = "127.0.0.1:0"
+		p.endpoint.RDMA = testprocess.Addr(t)
 	}
 	p.start()
-	t.Cleanup(p.kill)
 	return p
 }
 
 // start starts the process, at the addresses that it had before if there were some.
 func (p *process) start() {
-	p.t.Helper()
-	exe, err := os.Executable()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.cmd = exec.Command(exe)
 	env := p.endpoint.Name + " " + p.endpoint.TCP
 	if p.device != "" {
 		env += " " + p.device + " " + p.endpoint.RDMA
 	}
-	p.cmd.Env = append(os.Environ(), processEnv+"="+env)
-	p.cmd.Stderr = os.Stderr
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
-		p.t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	lines := bufio.NewScanner(out)
-	line := func() string {
-		if !lines.Scan() {
-			p.t.Fatalf("the server %s says nothing: %v", p.endpoint.Name, p.cmd.Wait())
-		}
-		return lines.Text()
-	}
-	p.endpoint.TCP = line()
+	p.Set(processEnv, env)
+	p.Start()
+	p.endpoint.TCP = p.Line()
 	if p.device != "" {
-		p.endpoint.RDMA = line()
+		p.endpoint.RDMA = p.Line()
 	}
-}
-
-// kill ends the process without a word.
-func (p *process) kill() {
-	if p.cmd == nil {
-		return
-	}
-	p.cmd.Process.Kill()
-	p.cmd.Wait()
-	p.stdin.Close()
-	p.cmd = nil
 }

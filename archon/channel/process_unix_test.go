@@ -3,10 +3,8 @@
 package channel_test
 
 import (
-	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -16,14 +14,8 @@ import (
 	"github.com/byteexpress/byteexpress/archon/channel/core"
 	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/internal/testdev"
+	"github.com/byteexpress/byteexpress/internal/testprocess"
 )
-
-func (p *process) signal(s syscall.Signal) {
-	p.t.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil {
-		p.t.Fatal(err)
-	}
-}
 
 // processFaults are what happens to one of three servers.
 var processFaults = []struct {
@@ -31,10 +23,10 @@ var processFaults = []struct {
 	strike func(p *process)
 	heal   func(p *process)
 }{
-	{"killed and restarted", (*process).kill, (*process).start},
-	{"restarted at once", func(p *process) { p.kill(); p.start() }, func(*process) {}},
-	{"stopped and continued", func(p *process) { p.signal(syscall.SIGSTOP) }, func(p *process) { p.signal(syscall.SIGCONT) }},
-	{"stopped, then killed and restarted", func(p *process) { p.signal(syscall.SIGSTOP) }, func(p *process) { p.kill(); p.start() }},
+	{"killed and restarted", (*process).Kill, (*process).start},
+	{"restarted at once", func(p *process) { p.Kill(); p.start() }, func(*process) {}},
+	{"stopped and continued", func(p *process) { p.Signal(syscall.SIGSTOP) }, func(p *process) { p.Signal(syscall.SIGCONT) }},
+	{"stopped, then killed and restarted", func(p *process) { p.Signal(syscall.SIGSTOP) }, func(p *process) { p.Kill(); p.start() }},
 }
 
 // TestProcesses: servers in processes of their own die, hang and come back while calls
@@ -92,107 +84,32 @@ func testProcesses(t *testing.T, device string) {
 	}
 }
 
-// hole is a proxy that loses everything when told to.
-type hole struct {
-	lose  atomic.Bool
-	rate  atomic.Int64 // bytes a second; 0: any
-	addr  string
-	to    string
-	l     net.Listener
-	wg    sync.WaitGroup
-	mu    sync.Mutex
-	conns []net.Conn
-}
-
-func newHole(t testing.TB, to string) *hole {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	h := &hole{addr: l.Addr().String(), to: to, l: l}
-	h.wg.Go(h.serve)
-	t.Cleanup(func() {
-		l.Close()
-		h.mu.Lock()
-		for _, c := range h.conns {
-			c.Close()
-		}
-		h.mu.Unlock()
-		h.wg.Wait()
-	})
-	return h
-}
-
-func (h *hole) serve() {
-	for {
-		c, err := h.l.Accept()
-		if err != nil {
-			return
-		}
-		d, err := net.Dial("tcp", h.to)
-		if err != nil {
-			c.Close()
-			continue
-		}
-		for _, conn := range []net.Conn{c, d} { // what is on its way is little
-			conn.(*net.TCPConn).SetReadBuffer(128 << 10)
-			conn.(*net.TCPConn).SetWriteBuffer(128 << 10)
-		}
-		h.mu.Lock()
-		h.conns = append(h.conns, c, d)
-		h.mu.Unlock()
-		h.wg.Go(func() { h.copy(c, d) })
-		h.wg.Go(func() { h.copy(d, c) })
-	}
-}
-
-func (h *hole) copy(to, from net.Conn) {
-	lost := false
-	for b := make([]byte, 256<<10); ; {
-		n, err := from.Read(b)
-		if rate := h.rate.Load(); rate > 0 {
-			time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
-		}
-		lost = lost || h.lose.Load()
-		if err == nil && !lost { // a stream that lost something stays lost
-			_, err = to.Write(b[:n])
-		}
-		if err != nil {
-			if !lost {
-				to.Close()
-			}
-			from.Close()
-			return
-		}
-	}
-}
-
 // TestBlackHole (case C19): the way to one of two servers loses everything, without a
 // sign, idle and busy; it is noticed by the pings, no call fails, and it is used again
 // when the way is back. The control: without pings it is not noticed.
 func TestBlackHole(t *testing.T) {
 	a, b := startServer(t, "a", nil), startServer(t, "b", nil)
-	h := newHole(t, a.tcp)
-	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: h.addr}, channel.Endpoint{Name: "b", TCP: b.tcp})})
+	h := testprocess.NewHole(t, a.tcp)
+	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: h.Addr}, channel.Endpoint{Name: "b", TCP: b.tcp})})
 	reached := func(p core.Path) func() bool { return func() bool { return stats(ch, "a").Path == p } }
 	eventually(t, "a is reached", reached(core.TCP))
-	h.lose.Store(true) // idle
+	h.Lose.Store(true) // idle
 	eventually(t, "it is noticed", reached(core.NoPath))
-	h.lose.Store(false)
+	h.Lose.Store(false)
 	eventually(t, "a is reached again", reached(core.TCP))
 	l := startLoad(t, ch, 6)
 	l.more(t, 100)
-	blind := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: h.addr}), Recovery: channel.Recovery{PingInterval: time.Hour}})
+	blind := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: h.Addr}), Recovery: channel.Recovery{PingInterval: time.Hour}})
 	if _, err := ask(limit(t), blind, echo, "x"); err != nil {
 		t.Fatal(err)
 	}
-	h.lose.Store(true) // busy
+	h.Lose.Store(true) // busy
 	eventually(t, "it is noticed", reached(core.NoPath))
 	if p := stats(blind, "a").Path; p != core.TCP {
 		t.Errorf("control: without pings it is on %v", p)
 	}
 	l.more(t, 200)
-	h.lose.Store(false)
+	h.Lose.Store(false)
 	eventually(t, "a is reached again", reached(core.TCP))
 	l.more(t, 100)
 	l.end()
@@ -205,13 +122,13 @@ func TestBlackHole(t *testing.T) {
 // longer than a ping may take are no reason to give the connection up.
 func TestLongMessagesAreNoSilence(t *testing.T) {
 	v := startServer(t, "a", nil)
-	h := newHole(t, v.tcp)
+	h := testprocess.NewHole(t, v.tcp)
 	r := channel.Recovery{PingInterval: 100 * time.Millisecond, PingTimeout: time.Second, AttemptTimeout: -1, HedgeQuantile: -1}
-	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: h.addr}), Recovery: r})
+	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: h.Addr}), Recovery: r})
 	if _, err := ask(limit(t), ch, echo, "x"); err != nil {
 		t.Fatal(err)
 	}
-	h.rate.Store(20 << 20)
+	h.Rate.Store(20 << 20)
 	ctx := limit(t)
 	var wg sync.WaitGroup
 	for _, size := range []int{32 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20} {

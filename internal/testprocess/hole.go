@@ -1,16 +1,19 @@
-package ps_test
+package testprocess
 
 import (
 	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
-// hole is a proxy that loses everything, without a sign, when told to.
-type hole struct {
-	lose  atomic.Bool
-	addr  string
+// Hole is a proxy that loses everything, without a sign, when told to.
+type Hole struct {
+	Lose atomic.Bool
+	Rate atomic.Int64 // bytes a second; 0: any
+	Addr string       // where it listens
+
 	to    string
 	l     net.Listener
 	wg    sync.WaitGroup
@@ -18,12 +21,13 @@ type hole struct {
 	conns []net.Conn
 }
 
-func newHole(t testing.TB, to string) *hole {
+// NewHole starts a proxy to an address. It ends when the test does.
+func NewHole(t testing.TB, to string) *Hole {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &hole{addr: l.Addr().String(), to: to, l: l}
+	h := &Hole{Addr: l.Addr().String(), to: to, l: l}
 	h.wg.Go(h.serve)
 	t.Cleanup(func() {
 		l.Close()
@@ -37,7 +41,10 @@ func newHole(t testing.TB, to string) *hole {
 	return h
 }
 
-func (h *hole) serve() {
+// little bounds what is on its way, in bytes.
+const little = 128 << 10
+
+func (h *Hole) serve() {
 	for {
 		c, err := h.l.Accept()
 		if err != nil {
@@ -48,6 +55,10 @@ func (h *hole) serve() {
 			c.Close()
 			continue
 		}
+		for _, conn := range []net.Conn{c, d} {
+			_ = conn.(*net.TCPConn).SetReadBuffer(little)
+			_ = conn.(*net.TCPConn).SetWriteBuffer(little)
+		}
 		h.mu.Lock()
 		h.conns = append(h.conns, c, d)
 		h.mu.Unlock()
@@ -56,11 +67,14 @@ func (h *hole) serve() {
 	}
 }
 
-func (h *hole) copy(to, from net.Conn) {
+func (h *Hole) copy(to, from net.Conn) {
 	lost := false
-	for b := make([]byte, 64<<10); ; {
+	for b := make([]byte, 2*little); ; {
 		n, err := from.Read(b)
-		lost = lost || h.lose.Load()
+		if rate := h.Rate.Load(); rate > 0 {
+			time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
+		}
+		lost = lost || h.Lose.Load()
 		if err == nil && !lost { // a stream that lost something stays lost
 			_, err = to.Write(b[:n])
 		}
