@@ -211,8 +211,8 @@ func (e *Engine) Send(s *Socket, b []byte, lkey mr.LKey, tag uint64, done func(e
 
 // ofBuffer makes a message of one buffer, which it takes.
 func (e *Engine) ofBuffer(b []byte, lkey mr.LKey, tag uint64, done func(error)) *outgoing {
-	m := e.newOutgoing()
-	m.buf, m.length, m.tag, m.done = b, len(b), tag, done
+	m := e.newOutgoing(tag)
+	m.buf, m.length, m.done = b, len(b), done
 	m.one[0] = qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: lkey}
 	m.pieces = m.one[:]
 	if b == nil {
@@ -225,8 +225,8 @@ func (e *Engine) ofBuffer(b []byte, lkey mr.LKey, tag uint64, done func(error)) 
 // are the engine's until done is called, once; then they are the caller's again,
 // whatever done is told.
 func (e *Engine) Gather(s *Socket, pieces []qp.SGE, tag uint64, done func(error)) {
-	m := e.newOutgoing()
-	m.pieces, m.tag, m.done = pieces, tag, done
+	m := e.newOutgoing(tag)
+	m.pieces, m.done, m.more = pieces, done, true
 	for i := range pieces {
 		m.length += int(pieces[i].Length)
 	}
@@ -243,7 +243,9 @@ func (e *Engine) queue(s *Socket, m *outgoing) {
 		return
 	}
 	m.sock = s
-	m.large = uint(m.length) > uint(e.eagerLimit) || len(m.pieces) > e.chain.PayloadSegments()
+	if uint(m.length) > uint(e.eagerLimit) || len(m.pieces) > e.chain.PayloadSegments() {
+		m.large, m.more = true, true
+	}
 	s.sending++
 	e.sending++
 	s.queue.push(m)

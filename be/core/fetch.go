@@ -19,7 +19,7 @@ func (e *Engine) Fetch(s *Socket, addr uint64, key mr.RKey, b []byte, lkey mr.LK
 		e.endOutgoing(m, ErrUnsupported)
 		return
 	}
-	m.sock, m.known = s, true
+	m.sock, m.known, m.more = s, true, true
 	s.sending++
 	e.sending++
 	m.state, m.addr, m.rkey = sendWriting, addr, key

@@ -18,30 +18,37 @@ const (
 )
 
 // outgoing is one message that we send. It lives in one list of its socket, by
-// state, and is referred to by chain slots.
+// state, and is referred to by chain slots. A small message of one buffer needs two lines
+// of the cache.
 type outgoing struct {
 	prev, next *outgoing
 	list       *outList
 	sock       *Socket
 
 	buf    []byte // the engine's to free after an error; nil: the caller keeps the memory
+	done   func(error)
 	one    [1]qp.SGE
 	pieces []qp.SGE // what is sent: the caller's, or one
-	done   func(error)
-	tag    uint64 // names it for Cancel; 0: none
-
-	known  bool // to a buffer that the peer published, or from one that it exposed: no sequence, no exchange
-	large  bool // too long, or of too many pieces, to go out at once
-	state  sendState
+	length int      // bytes
 	seq    uint32
-	length int // bytes
-	offset int // bytes prepared so far
-	piece  int // the piece at the offset
-	within int // bytes of it prepared
+	refs   int32 // chain slots that refer to it, and a peer that may read it
+	known  bool  // to a buffer that the peer published, or from one that it exposed: no sequence, no exchange
+	large  bool  // too long, or of too many pieces, to go out at once
+	state  sendState
+	more   bool // outgoingRest is in use
+
+	outgoingRest
+}
+
+// outgoingRest is what other messages need besides.
+type outgoingRest struct {
+	tag    uint64 // names it for Cancel; 0: none
+	offset int    // bytes prepared so far
+	piece  int    // the piece at the offset
+	within int    // bytes of it prepared
 	addr   uint64
 	rkey   mr.RKey
 	imm    uint32
-	refs   int   // chain slots that refer to it, and a peer that may read it
 	err    error // what the caller was told, or will be when refs is 0
 }
 
@@ -126,7 +133,7 @@ func (l *outList) bySeq(seq uint32) *outgoing {
 
 func (l *outList) byTag(tag uint64) *outgoing {
 	for m := l.head; m != nil; m = m.next {
-		if m.tag == tag {
+		if m.more && m.tag == tag {
 			return m
 		}
 	}
@@ -134,13 +141,17 @@ func (l *outList) byTag(tag uint64) *outgoing {
 }
 
 // newOutgoing takes a message from the engine's pool.
-func (e *Engine) newOutgoing() *outgoing {
+func (e *Engine) newOutgoing(tag uint64) *outgoing {
 	m := e.scratch.out
 	if m == nil {
-		return new(outgoing)
+		m = new(outgoing)
+	} else {
+		e.scratch.out = m.next
+		m.next = nil // all else is zero
 	}
-	e.scratch.out = m.next
-	m.next = nil // all else is zero
+	if tag != 0 {
+		m.tag, m.more = tag, true
+	}
 	return m
 }
 
@@ -178,7 +189,7 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 	if m.state == sendOffered {
 		m.sock.offered.push(m) // the peer may still read it
 	}
-	m.state, m.err = sendEnded, err
+	m.state, m.err, m.more = sendEnded, err, true
 	if s := m.sock; s != nil {
 		switch at := s.at[starts]; {
 		case at == 0:
@@ -209,11 +220,15 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 }
 
 func (e *Engine) recycleOutgoing(m *outgoing) {
-	if m.err != nil && m.buf != nil {
-		e.mem.Free(m.buf)
+	done, err := m.done, error(nil)
+	if m.more {
+		if err = m.err; err != nil && m.buf != nil {
+			e.mem.Free(m.buf)
+		}
+		m.outgoingRest = outgoingRest{}
 	}
-	done, err := m.done, m.err
-	*m = outgoing{next: e.scratch.out}
+	m.prev, m.next, m.list, m.sock, m.buf, m.done, m.one, m.pieces = nil, e.scratch.out, nil, nil, nil, nil, [1]qp.SGE{}, nil
+	m.length, m.seq, m.refs, m.known, m.large, m.state, m.more = 0, 0, 0, false, false, sendQueued, false
 	e.scratch.out = m
 	if done != nil {
 		done(err)

@@ -61,7 +61,7 @@ func (e *Engine) Put(s *Socket, t wire.Token, b []byte, lkey mr.LKey, tag uint64
 		e.endOutgoing(m, ErrTooLarge)
 		return
 	}
-	m.sock, m.known = s, true
+	m.sock, m.known, m.more = s, true, true
 	s.sending++
 	e.sending++
 	m.state, m.addr, m.rkey, m.imm = sendWriting, t.Addr, mr.RKey(t.RKey), t.Transfer
