@@ -197,7 +197,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 // giveIndex undoes what bringUp did before the worker had the engine.
 func (b *bootstrap) giveIndex(c *conn, err error) error {
 	w := b.worker()
-	w.submit(&command{kind: cmdCall, call: func() { w.free = append(w.free, c.index) }})
+	w.submit(calling(func() { w.free = append(w.free, c.index) }))
 	if c.e != nil {
 		w.abortEngine(c)
 		b.q = nil
@@ -282,11 +282,11 @@ func (b *bootstrap) undo(err error) {
 		b.worker().freeEntries()
 	}
 	if c := b.conn; c != nil {
-		c.w.submit(&command{kind: cmdCall, call: func() {
+		c.w.submit(calling(func() {
 			if c.index >= 0 {
 				c.e.Fail(c.w.now, c.peerError(err))
 				c.w.touch(c)
 			}
-		}})
+		}))
 	}
 }

@@ -61,12 +61,12 @@ func (c *conn) watch() {
 	default:
 		err = fmt.Errorf("%w: liveness connection: %w", ErrPeerLost, err)
 	}
-	c.w.submit(&command{kind: cmdCall, call: func() {
+	c.w.submit(calling(func() {
 		if c.index >= 0 {
 			c.lostErr = c.peerError(err)
 			c.w.lost = append(c.w.lost, c)
 		}
-	}})
+	}))
 }
 
 func (c *conn) peerError(err error) error {

@@ -236,7 +236,7 @@ func (b *bootstrap) greet() error {
 // open makes a socket on a connection's engine.
 func (c *conn) open(ctx context.Context, listener uint32, service string, o SocketOptions) (*Socket, error) {
 	s := newSocket(c, service)
-	ok := c.w.submit(&command{kind: cmdCall, call: func() {
+	ok := c.w.submit(calling(func() {
 		open := c.e.Open
 		if o.Unordered {
 			open = c.e.OpenUnordered
@@ -248,7 +248,7 @@ func (c *conn) open(ctx context.Context, listener uint32, service string, o Sock
 			close(s.opened)
 		}
 		c.w.touch(c)
-	}})
+	}))
 	if !ok {
 		c.n.untrack(s)
 		return nil, ErrClosed

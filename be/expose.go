@@ -83,7 +83,7 @@ func (s *Socket) CanRead() bool { return s.conn.e.CanGet() }
 // more ends the engine at both ends, and so does one that was made up: with
 // cq.RemoteAccessError, or ErrPeerLost if the peer is quicker to say so.
 func (s *Socket) Read(ctx context.Context, t *ReadToken, offset int, b []byte) error {
-	c := command{kind: cmdFetch, buf: b}
+	c := command{kind: cmdFetch, buf: b, commandRest: rests.Get().(*commandRest)}
 	if err := s.find(t, offset, len(b), &c.token); err != nil {
 		s.conn.n.Free(b)
 		return err
@@ -93,7 +93,7 @@ func (s *Socket) Read(ctx context.Context, t *ReadToken, offset int, b []byte) e
 
 // PostRead is Read without waiting; b and done are as with Post.
 func (s *Socket) PostRead(t *ReadToken, offset int, b []byte, done func(error)) error {
-	c := command{kind: cmdFetch, conn: s.conn, sock: s.core, buf: b, done: done}
+	c := command{kind: cmdFetch, conn: s.conn, sock: s.core, buf: b, done: done, commandRest: rests.Get().(*commandRest)}
 	err := s.find(t, offset, len(b), &c.token)
 	if err == nil {
 		c.lkey, err = s.check(b)

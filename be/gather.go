@@ -46,7 +46,7 @@ func (s *Socket) postGather(head []byte, parts [][]byte, tag uint64, done func(e
 		return ErrNotRegistered
 	}
 	g.user = done
-	if !s.conn.w.submit(&command{kind: cmdGather, conn: s.conn, sock: s.core, list: g.list, tag: tag, done: g.done}) {
+	if !s.conn.w.submit(&command{kind: cmdGather, conn: s.conn, sock: s.core, commandRest: &g.commandRest, tag: tag, done: g.done}) {
 		g.recycle()
 		return ErrClosed
 	}
@@ -55,7 +55,7 @@ func (s *Socket) postGather(head []byte, parts [][]byte, tag uint64, done func(e
 
 // gathering is the list of segments of one PostGather.
 type gathering struct {
-	list []qp.SGE
+	commandRest
 	done func(error) // finish
 	user func(error)
 }

@@ -321,7 +321,7 @@ func (n *Node) pokeRetry() {
 // onWorkers has f run on each worker, some time.
 func (n *Node) onWorkers(f func(*worker)) {
 	for _, w := range n.workers {
-		w.submit(&command{kind: cmdCall, call: func() { f(w) }})
+		w.submit(calling(func() { f(w) }))
 	}
 }
 

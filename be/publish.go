@@ -157,7 +157,9 @@ func (s *Socket) postPut(t Token, b []byte, tag uint64, done func(error)) error 
 	if err := k.Parse(t[:]); err != nil {
 		return err
 	}
-	if !s.conn.w.submit(&command{kind: cmdPut, conn: s.conn, sock: s.core, buf: b, lkey: lkey, token: k, tag: tag, done: done}) {
+	rest := rests.Get().(*commandRest)
+	rest.token = k
+	if !s.conn.w.submit(&command{kind: cmdPut, conn: s.conn, sock: s.core, buf: b, lkey: lkey, commandRest: rest, tag: tag, done: done}) {
 		return ErrClosed
 	}
 	return nil

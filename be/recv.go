@@ -106,7 +106,7 @@ func (s *Socket) hand(m message) {
 // counts as taken when fn is called, so the peer is never held back: work that takes
 // longer belongs into a Mux.
 func (s *Socket) OnMessage(fn func(b []byte, err error)) {
-	ok := s.conn.w.submit(&command{kind: cmdCall, call: func() {
+	ok := s.conn.w.submit(calling(func() {
 		s.fn, s.direct = fn, true
 		for m, ok := s.box.pop(); ok; m, ok = s.box.pop() {
 			s.hand(m)
@@ -116,7 +116,7 @@ func (s *Socket) OnMessage(fn func(b []byte, err error)) {
 			fn(nil, s.err)
 		}
 		s.conn.w.touch(s.conn)
-	}})
+	}))
 	if !ok {
 		<-s.conn.w.done
 		fn(nil, s.conn.n.closedErr(s))

@@ -25,17 +25,30 @@ const (
 
 // command is what an application goroutine wants of a worker.
 type command struct {
-	kind  commandKind
-	conn  *conn
-	sock  *core.Socket // named here, so that the worker need not look at ours
-	buf   []byte
-	lkey  mr.LKey
-	tag   uint64 // cmdTaken: how many
-	done  func(error)
+	conn *conn
+	sock *core.Socket // named here, so that the worker need not look at ours
+	buf  []byte
+	done func(error)
+	tag  uint64 // cmdTaken: how many
+	*commandRest
+	lkey mr.LKey
+	kind commandKind
+}
+
+// commandRest is what few commands need: a ring of small ones stays in the cache.
+type commandRest struct {
 	list  []qp.SGE   // cmdGather
 	token wire.Token // cmdPut; cmdFetch: where, with what key
 	call  func()     // cmdCall: anything rare
 }
+
+// calling is a cmdCall.
+func calling(f func()) *command {
+	return &command{kind: cmdCall, commandRest: &commandRest{call: f}}
+}
+
+// rests has those of cmdPut and cmdFetch, which the worker gives back.
+var rests = sync.Pool{New: func() any { return new(commandRest) }}
 
 const ringSize = 1024 // commands; a power of two
 

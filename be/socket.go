@@ -235,7 +235,7 @@ func (s *Socket) post(b []byte, tag uint64, done func(error)) error {
 // node's Linger; received messages that were not taken are dropped.
 func (s *Socket) Close() error {
 	s.conn.n.untrackClosed(s)
-	if !s.conn.w.submit(&command{kind: cmdCall, call: s.close}) {
+	if !s.conn.w.submit(calling(s.close)) {
 		s.drain()
 	}
 	return nil

@@ -25,7 +25,7 @@ func (s *Socket) set(f func()) error {
 	if s.ended.Load() {
 		return s.err
 	}
-	if !s.conn.w.submit(&command{kind: cmdCall, call: f}) {
+	if !s.conn.w.submit(calling(f)) {
 		return ErrClosed
 	}
 	return nil

@@ -90,7 +90,7 @@ func (w *worker) submit(c *command) bool {
 // call runs f on the worker, and waits. Not for the worker itself.
 func (w *worker) call(f func()) bool {
 	ran := make(chan struct{})
-	if !w.submit(&command{kind: cmdCall, call: func() { f(); close(ran) }}) {
+	if !w.submit(calling(func() { f(); close(ran) })) {
 		return false
 	}
 	<-ran
@@ -337,9 +337,11 @@ func (w *worker) execute(c *command) {
 		w.touch(c.conn)
 	case cmdPut:
 		c.conn.e.Put(s, c.token, c.buf, c.lkey, c.tag, c.done)
+		rests.Put(c.commandRest)
 		w.touch(c.conn)
 	case cmdFetch:
 		c.conn.e.Fetch(s, c.token.Addr, mr.RKey(c.token.RKey), c.buf, c.lkey, c.tag, c.done)
+		rests.Put(c.commandRest)
 		w.touch(c.conn)
 	case cmdCancel:
 		c.conn.e.Cancel(s, c.tag)

@@ -24,7 +24,7 @@ func (e *Engine) completeRecv(now time.Duration, c *cq.Completion) {
 		return
 	}
 	if e.received(now, entry, c) {
-		if e.deficit++; int(e.deficit) >= len(e.recv.list)/2 {
+		if e.deficit++; int(e.deficit) >= len(e.recv.bufs)/2 {
 			e.replenish(now)
 		}
 	}
@@ -63,7 +63,7 @@ func (e *Engine) Receiver(c *cq.Completion) *Socket {
 	if e.state != engineUp {
 		return nil
 	}
-	return e.socket(wire.SocketOf(e.entries.header(int(uint32(c.ID) % uint32(len(e.entries.list))))))
+	return e.socket(wire.SocketOf(e.entries.header(int(uint32(c.ID) % uint32(len(e.entries.bufs))))))
 }
 
 // replenish posts replacements for consumed receives, and grants them.
@@ -72,7 +72,7 @@ func (e *Engine) replenish(now time.Duration) {
 		e.regrant(now)
 		return
 	}
-	if int(e.deficit) < len(e.recv.list)/2 || e.state != engineUp {
+	if int(e.deficit) < len(e.recv.bufs)/2 || e.state != engineUp {
 		return
 	}
 	wrs := e.recv.prepare(min(int(e.deficit), e.recv.missing()), e.mem, e.scratch.recvs)
@@ -102,7 +102,7 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 	if !e.credits.Learn(Count(h.Granted)) {
 		return protocolError(h.Type, "granted", uint64(h.Granted), "at most the receive depth of the hello ahead of what was sent")
 	}
-	body := e.entries.list[entry].buf[:n-wire.HeaderLen]
+	body := e.entries.bufs[entry][:n-wire.HeaderLen]
 	switch h.Type {
 	case wire.Credit:
 		return nil

@@ -390,7 +390,7 @@ func (w *world) check(s *side) {
 	if s.qp.full > 0 {
 		w.t.Fatalf("%s: the queue was full at a post", s.name)
 	}
-	if s.e.receiving() > len(s.e.entries.list) {
+	if s.e.receiving() > len(s.e.entries.bufs) {
 		w.t.Fatalf("%s: %d receives posted", s.name, s.e.receiving())
 	}
 }

@@ -12,22 +12,21 @@ import (
 // buffer for the body, so that the body of an eager message lies at the start of a
 // buffer of its own: it is handed out as it is, and a fresh one takes its place.
 type entries struct {
-	list []entry
+	bufs [][]byte // nil: handed out, or not allocated yet
 	slab []byte
-	size int // bytes of a body
+	*refills
 }
 
-// entry is the place of one receive: a line of the cache.
-type entry struct {
-	buf  []byte    // nil: handed out, or not allocated yet
-	sges [2]qp.SGE // its header, and its buffer if there is one
-	_    [8]byte
+// refills are what posts of receives need of the entries.
+type refills struct {
+	sges [][2]qp.SGE // of an entry: its header, and its buffer if there is one
+	size int         // bytes of a body
 }
 
 func newEntries(n, size int, slab []byte, lkey mr.LKey) entries {
-	r := entries{list: make([]entry, n), slab: slab, size: size}
-	for i := range r.list {
-		r.list[i].sges[0] = qp.SGE{Addr: mr.Addr(r.header(i)), Length: wire.HeaderLen, LKey: lkey}
+	r := entries{bufs: make([][]byte, n), slab: slab, refills: &refills{make([][2]qp.SGE, n), size}}
+	for i := range r.sges {
+		r.sges[i][0] = qp.SGE{Addr: mr.Addr(r.header(i)), Length: wire.HeaderLen, LKey: lkey}
 	}
 	return r
 }
@@ -58,11 +57,11 @@ func newRecvRing(depth, size int, slab []byte, lkey mr.LKey, idBase uint64) recv
 func (r *recvRing) outstanding() int { return int(r.posted - r.taken) }
 
 // missing is the number of receives that could be posted.
-func (r *recvRing) missing() int { return len(r.list) - r.outstanding() }
+func (r *recvRing) missing() int { return len(r.bufs) - r.outstanding() }
 
 // after is the entry after i.
 func (r *recvRing) after(i int32) int32 {
-	if i++; int(i) == len(r.list) {
+	if i++; int(i) == len(r.bufs) {
 		return 0
 	}
 	return i
@@ -87,11 +86,11 @@ func (r *recvRing) prepare(n int, mem Memory, batch []qp.RecvWR) []qp.RecvWR {
 	batch = batch[:0]
 	i := r.fill
 	for range n {
-		if r.list[i].buf == nil && !r.refill(int(i), mem) {
+		if r.bufs[i] == nil && !r.refill(int(i), mem) {
 			break
 		}
 		id := r.posted + uint32(len(batch))
-		batch = append(batch, qp.RecvWR{ID: r.idBase | uint64(id), SGEs: r.list[i].sges[:]})
+		batch = append(batch, qp.RecvWR{ID: r.idBase | uint64(id), SGEs: r.sges[i][:]})
 		i = r.after(i)
 	}
 	return batch
@@ -100,7 +99,7 @@ func (r *recvRing) prepare(n int, mem Memory, batch []qp.RecvWR) []qp.RecvWR {
 // wasPosted says that the device took the first n of those that were prepared.
 func (r *recvRing) wasPosted(n int) {
 	r.posted += uint32(n)
-	r.fill = int32((int(r.fill) + n) % max(len(r.list), 1))
+	r.fill = int32((int(r.fill) + n) % max(len(r.bufs), 1))
 }
 
 func (r *entries) refill(i int, mem Memory) bool {
@@ -113,7 +112,7 @@ func (r *entries) refill(i int, mem Memory) bool {
 		mem.Free(b)
 		return false
 	}
-	r.list[i].buf, r.list[i].sges[1] = b, qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: key}
+	r.bufs[i], r.sges[i][1] = b, qp.SGE{Addr: mr.Addr(b), Length: uint32(len(b)), LKey: key}
 	return true
 }
 
@@ -129,14 +128,14 @@ func lacking(mem Memory, size int) error {
 
 // hand gives entry i's buffer away.
 func (r *entries) hand(i int) []byte {
-	b := r.list[i].buf
-	r.list[i].buf = nil
+	b := r.bufs[i]
+	r.bufs[i] = nil
 	return b
 }
 
 // free gives every buffer back.
 func (r *entries) free(mem Memory) {
-	for i := range r.list {
+	for i := range r.bufs {
 		if b := r.hand(i); b != nil {
 			mem.Free(b)
 		}

@@ -104,10 +104,10 @@ func (p *SharedRecv) post() error {
 	n := len(p.free)
 	for ; n > 0; n-- {
 		i := int(p.free[n-1])
-		if p.list[i].buf == nil && !p.refill(i, p.mem) {
+		if p.bufs[i] == nil && !p.refill(i, p.mem) {
 			break
 		}
-		p.batch = append(p.batch, qp.RecvWR{ID: p.idBase | uint64(i), SGEs: p.list[i].sges[:]})
+		p.batch = append(p.batch, qp.RecvWR{ID: p.idBase | uint64(i), SGEs: p.sges[i][:]})
 	}
 	if len(p.batch) == 0 {
 		return nil
