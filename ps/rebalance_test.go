@@ -14,6 +14,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/archon/channel"
+	"github.com/byteexpress/byteexpress/internal/testprocess"
 	"github.com/byteexpress/byteexpress/ps"
 	"github.com/byteexpress/byteexpress/sim"
 )
@@ -57,12 +58,12 @@ func newMovingTable(t *testing.T, shards int, fabric *sim.Fabric, owners ...int)
 	m := &movingTable{}
 	var replicas [][]channel.Endpoint
 	for range shards {
-		replicas = append(replicas, []channel.Endpoint{{TCP: freeAddr(t)}, {TCP: freeAddr(t)}})
+		replicas = append(replicas, []channel.Endpoint{{TCP: testprocess.Addr(t)}, {TCP: testprocess.Addr(t)}})
 	}
 	if fabric != nil {
 		for i := range replicas {
 			for j := range replicas[i] {
-				replicas[i][j].RDMA = freeAddr(t)
+				replicas[i][j].RDMA = testprocess.Addr(t)
 			}
 		}
 	}
@@ -72,7 +73,7 @@ func newMovingTable(t *testing.T, shards int, fabric *sim.Fabric, owners ...int)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for i, list := range replicas {
-		peers := []string{freeAddr(t), freeAddr(t)}
+		peers := []string{testprocess.Addr(t), testprocess.Addr(t)}
 		m.peers = append(m.peers, peers)
 		var of []*ps.Shard
 		var mem []*countedMemory
