@@ -85,8 +85,8 @@ fuzz-short: fuzz ## every fuzz target for 5000 inputs
 test-lab: ## the suites that need an RDMA device, in virtual machines with two stock kernels
 	$(GO) run ./lab -kernel '6.1?,6.12?' $(JSON)
 
-virtual: ## ps and archon in virtual time: every fault with 200 seeds
-	VIRTUAL_SEEDS=200 $(GO) test $(JSON) -v -run='^TestVirtual' -timeout=1h ./ps
+virtual: ## ps and archon in virtual time: every fault, and changes of the map, with 200 seeds
+	VIRTUAL_SEEDS=200 $(GO) test $(JSON) -v -run='^Test(Virtual|Moves)' -timeout=1h ./ps
 
 test-kernels: ## the same on every kernel that the lab knows, arm64's too
 	$(GO) run ./lab -kernel all $(JSON)

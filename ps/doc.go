@@ -26,11 +26,11 @@
 //
 // A [Map] in place of that may have ranges of any length, of hashes or of the keys
 // themselves, and says where the replicas of each shard are ([Config].Map,
-// [NewMapClient]). It has a version, which every request names: a shard serves clients of
-// its own version, and refuses others with [WrongMapError] before it does anything. A client
+// [NewMapClient]). It has a version, which every request names. A shard refuses requests by
+// a newer map than its own, and by an older one if it began with its own, or if some keys
+// are no longer its own, with [WrongMapError] before it does anything. A client
 // follows the map: it gets a newer one from the shard that refused a part of a request, and
-// sends that part, with the time that is left, to where its keys are now. Rows do not move between shards that serve: under a new map they are
-// loaded anew ([Shard.Load]).
+// sends that part, with the time that is left, to where its keys are now.
 //
 // A key may occur twice: a Fetch gives its row twice, a Push applies its gradients one
 // after the other in the order of the request. A Push with a NaN or an infinity among
@@ -79,6 +79,33 @@
 // Clocks need only to run equally fast. The fetch of a replicated shard runs on a worker
 // of the server: give that as many as pushes and fetches may wait at once.
 //
+// # When the map changes
+//
+// [Rebalance] moves rows to the shards that own them by another map, while all serve. For
+// clients the Pushes and Fetches above hold meanwhile, each Push once. In order:
+//
+//   - Replicas of a shard that gets keys copy their rows, a window at a time, from a replica
+//     of each shard that loses them, and what is pushed to them since. Nobody notices but by
+//     the work that it takes, a third of one connection's time at most.
+//   - When little is left, pushes to the keys that move wait, at all replicas, for some round
+//     trips: replicas exchange what they have, and the last rows are copied. If that is not
+//     over soon, or a replica fails meanwhile, pushes go on, and it is tried again.
+//   - The change is decided when every replica of every losing shard has promised to take no
+//     more pushes to these keys. Then the new map goes to the gaining shards, then to the others,
+//     as an entry of the log that replicas send to each other. A replica that was stopped or
+//     died learns of it so, or from the copy it makes, before it serves.
+//   - When no replica of a losing shard can serve what left, the gaining ones do. Fetches of
+//     these keys wait for that, from when the losing shards have the new map.
+//   - Rows that left are removed little by little; memory that is not needed any more is given
+//     back when no response is sent from it.
+//
+// Until the decision all replicas of shards that lose or get keys are needed, or nothing
+// changes; the error says which one is not there. After it one of each shard is enough. If
+// the process that calls Rebalance dies before the decision, a freeze ends by itself; if it dies
+// while replicas promise, or after, pushes to the keys that move wait until somebody calls
+// Rebalance again with the same maps, which completes the change or gives it up. Rows that
+// Load sets at one replica while they move may be lost: load before or after.
+//
 // # Static tensors
 //
 // What many read and nobody changes needs no request: a server publishes it ([Tensors]), and
@@ -95,7 +122,8 @@
 // [Shard.SaveFile] writes rows, versions, optimizer state and what is remembered of the
 // clients as of one moment, while the shard serves; [Shard.RestoreFile] reads it back.
 // Every block has a checksum: a file that is cut off or changed is refused whole, with the
-// byte at which it is wrong. [Shard.Load] sets rows in bulk.
+// byte at which it is wrong. It has the shard's map too: see [Shard.Restore] for what
+// is restored under another one. [Shard.Load] sets rows in bulk.
 //
 // # Buffers
 //

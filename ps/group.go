@@ -381,7 +381,7 @@ func (g *group) rejoin(from int) {
 // here and not there.
 func (g *group) install(d *decoder, from int, head *copyHead, now time.Duration) (old *table) {
 	s := g.shard
-	old = s.table
+	old, g.trouble = s.table, nil
 	newer := d.own.version() > s.own.version() || d.own.made != s.own.made || (d.own.before == nil) != (s.own.before == nil)
 	s.table, s.clients, s.own, s.sweep = d.table, d.clients, d.own, sweep{}
 	count := head.count

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/archon"
+	"github.com/pkg/errors"
 )
 
 // link sends a replica's log to one peer, and asks it for leases.
@@ -73,7 +74,11 @@ func (l *link) exchange() bool {
 	r.note()
 	s.mu.Unlock()
 	if err == nil && source == l.peer {
-		err = l.copy()
+		if err = l.copy(); err != nil {
+			s.mu.Lock()
+			r.group.trouble = errors.WithMessagef(err, "copy replica %d", source)
+			s.mu.Unlock()
+		}
 	}
 	if err != nil && l.client != nil {
 		l.client.Close()

@@ -32,7 +32,7 @@ type pull struct {
 
 const (
 	windowBytes = 64 << 10 // about how long a window of rows is
-	scanEntries = 4096     // of the index that are looked at for a window, at most
+	scanEntries = 1024     // of the index that are looked at for a window, at most
 	pullBytes   = 32       // of a request
 	windowHead  = 24
 

@@ -29,6 +29,7 @@ type moveWorld struct {
 	crashes       map[phase]int
 	issued, acked [moveKeys]float64
 	open          int // pushes that were not answered
+	replicas      int // of a shard
 	noFreeze      bool
 	noCut         bool
 	stop          bool
@@ -45,18 +46,22 @@ func (w *moveWorld) moveMap(version uint32, shards int) *Map {
 		}
 	}
 	for shard := range shards {
-		m.Replicas = append(m.Replicas, []channel.Endpoint{{TCP: moveAddr(shard, 0)}, {TCP: moveAddr(shard, 1)}})
+		var list []channel.Endpoint
+		for i := range w.replicas {
+			list = append(list, channel.Endpoint{TCP: moveAddr(shard, i)})
+		}
+		m.Replicas = append(m.Replicas, list)
 	}
 	return m
 }
 
 func newMoveWorld(t testing.TB, seed uint64) *moveWorld {
-	w := &moveWorld{world: &world{t: t, rng: rand.New(rand.NewPCG(seed, 8))}, crashes: map[phase]int{}}
+	w := &moveWorld{world: &world{t: t, rng: rand.New(rand.NewPCG(seed, 8))}, crashes: map[phase]int{}, replicas: 1 + int(seed)%3}
 	first := w.moveMap(1, moveShards-1)
 	w.newest = first
 	for shard := range moveShards {
 		var of []*node
-		for i := range 2 {
+		for i := range w.replicas {
 			n := &node{w: w.world, i: i, cfg: Config{Shard: shard, Map: first}, addr: moveAddr(shard, i)}
 			of = append(of, n)
 		}
@@ -329,7 +334,7 @@ func (c *moveClient) part(shard int, seq uint64, version uint32, keys []uint64, 
 		if over {
 			return
 		}
-		n := w.nodes[2*shard+w.rng.IntN(2)]
+		n := w.nodes[w.replicas*shard+w.rng.IntN(w.replicas)]
 		life := n.life
 		w.after(n.delay(), func() {
 			n.do(life, func() {
@@ -421,7 +426,7 @@ func (w *moveWorld) fault(n *node) {
 			return
 		}
 	}
-	if w.stop {
+	if w.stop || w.replicas == 1 {
 		return
 	}
 	w.faults++
