@@ -103,9 +103,9 @@ type Config struct {
 	WindowTarget time.Duration
 	// InboundBytes bounds, with WindowTarget, the large messages that peers send to this
 	// node at a time, a quarter of it for each that is longer: further ones are answered
-	// as those arrive. So many senders to one node do not fill the switches before it, and few
-	// have no window to wait for. It should be what the link carries in about four
-	// round trips. 0: 256 KiB, or four fragments if that is more.
+	// as those arrive, a message of each peer in turn. So many senders to one node do not fill
+	// the switches before it, and few have no window to wait for. 0: 256 KiB, or four
+	// fragments, or what the port carries in 10 µs, whichever is most.
 	InboundBytes int
 	MaxMessage   int // bytes; the smaller value of both sides counts
 	Backlog      int // messages that a peer may send on a socket ahead of Recv

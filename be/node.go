@@ -65,7 +65,7 @@ type Node struct {
 // close after the node; the node takes its asynchronous events, so a context
 // serves one node. Zero fields of cfg take their defaults.
 func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
-	anyPort := cfg.Port == 0
+	anyPort, anyInbound := cfg.Port == 0, cfg.InboundBytes == 0
 	cfg, err := cfg.withDefaults()
 	if err != nil {
 		return nil, err
@@ -105,11 +105,14 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 		return nil, stepOfNode(StepMemory, err)
 	}
 	if cfg.WindowTarget > 0 {
+		if p, err := ctx.Port(cfg.Port); anyInbound && err == nil {
+			cfg.InboundBytes = core.InboundOf(p.SpeedGbps, cfg.FragmentBytes)
+		}
 		poke := n.pokeRoom
 		if cfg.Workers == 1 {
 			poke = nil
 		}
-		n.inbound = core.NewInbound(cfg.InboundBytes, cfg.FragmentBytes*3/4, poke)
+		n.inbound = core.NewInbound(cfg.InboundBytes, cfg.FragmentBytes*3/4, cfg.Seed, poke)
 	}
 	for range cfg.Workers {
 		q, err := ctx.CreateCQ(verbs.CQConfig{Entries: cfg.CQEntries})

@@ -71,7 +71,7 @@ func newWorker(n *Node, q cq.CQ) *worker {
 		w.cap = core.NewCap(limit, func(h core.Handler) { w.touch(h.(*conn)) })
 	}
 	if n.inbound != nil {
-		w.arrivals = core.NewArrivals(n.inbound, n.cfg.Workers, func(h core.Handler) { w.touch(h.(*conn)) })
+		w.arrivals = core.NewArrivals(n.inbound, func(h core.Handler) { w.touch(h.(*conn)) })
 	}
 	return w
 }

@@ -14,27 +14,35 @@ import (
 // up to Inbound.Most of each message; the rest of a longer one is up to the window.
 //
 // So few senders, or one that sends now and then, have no round trips to wait for, and
-// of many no more is under way than the bound.
+// of many no more is under way than the bound, and a message for each worker.
 
 // Inbound is the bound on what the peers of a node, of all its workers together, were
-// told to send and have not sent. Any goroutine may use it.
+// told to send and have not sent. Each worker has the share of its peers in it, and more
+// while others do not use theirs. Any goroutine may use it.
 type Inbound struct {
 	limit int64
 	each  int64
 	used  atomic.Int64
 	peers atomic.Int64 // with a message in a line
 	short atomic.Bool  // somebody waits
+	seed  uint64
 	poke  func()
 }
 
-// NewInbound makes a bound of limit bytes: enough is what the link carries in a few
-// round trips. Of very many peers some have other things to send first, so it is as
-// many bytes for each peer that wants to send, if that is more. poke is called when there
-// is room again, by any worker's goroutine: then Arrivals.Admit is due on every worker.
-// One worker alone needs none: nil.
-func NewInbound(limit, each int, poke func()) *Inbound {
-	return &Inbound{limit: int64(limit), each: int64(each), poke: poke}
+// NewInbound makes a bound of limit bytes (InboundOf). Of very many peers some have other things to send first, so it is each
+// bytes for every peer that wants to send, if that is more. The order of peers is drawn
+// from the seed. poke is called when there is room again, by any worker's goroutine: then
+// Arrivals.Admit is due on every worker. One worker alone needs none: nil.
+func NewInbound(limit, each int, seed uint64, poke func()) *Inbound {
+	return &Inbound{limit: int64(limit), each: int64(each), seed: seed, poke: poke}
 }
+
+// InboundOf is a bound in bytes for a link of a rate in Gb/s, for messages of so many bytes a
+// fragment: what the link carries in 10 us, about as long as it takes from the answer to
+// an RTS, through both processors, until the message is there. Fast processors and slow
+// links need less, but of a few fragments, or less than 256 KiB, the messages of few senders
+// would be too large a part.
+func InboundOf(gbps float64, fragment int) int { return max(int(gbps*1250), 4*fragment, 256<<10) }
 
 // Most is how many bytes of one message count: a quarter of all.
 func (b *Inbound) Most() int { return int(b.limit / 4) }
@@ -56,28 +64,28 @@ func (b *Inbound) reserve(n int64) bool {
 	}
 }
 
-func (b *Inbound) release(n int64) {
-	b.used.Add(-n)
+// call has all workers look for room, if one of them found none.
+func (b *Inbound) call() {
 	if b.short.Load() && b.short.Swap(false) {
 		b.poke()
 	}
 }
 
-// Arrivals is the line of one worker's peers that want to send large messages. The
-// worker's goroutine drives it.
+// Arrivals is one worker's peers that want to send large messages. The worker's
+// goroutine drives it.
 type Arrivals struct {
 	all     *Inbound
-	workers int64
 	own     int64 // bytes expected
+	peers   int64 // with a message that is expected or waits
 	invited arrivalLine
-	turns   turnLine
+	turns   ring
 	wake    func(Handler)
 }
 
-// NewArrivals makes the line of one of so many workers. wake is called with the handler
-// of an engine whose Flush is due. It must not call Flush itself.
-func NewArrivals(all *Inbound, workers int, wake func(Handler)) *Arrivals {
-	return &Arrivals{all: all, workers: int64(workers), wake: wake}
+// NewArrivals makes those of one worker. wake is called with the handler of an engine
+// whose Flush is due. It must not call Flush itself.
+func NewArrivals(all *Inbound, wake func(Handler)) *Arrivals {
+	return &Arrivals{all: all, turns: ring{round: 1}, wake: wake}
 }
 
 // patience is after how long a message that was to be sent, and was not, no longer keeps
@@ -86,43 +94,42 @@ const patience = 2 * time.Millisecond
 
 // Admit answers those whose turn it is.
 func (a *Arrivals) Admit(now time.Duration) {
-	if a.turns.head == nil {
+	if a.turns.n == 0 {
 		return
 	}
 	for in := a.invited.head; in != nil && now-in.since >= patience; in = a.invited.head {
 		a.forget(in)
 	}
-	for e := a.turns.head; e != nil && a.take(int64(e.waiting.head.expects)); e = a.turns.head {
-		in := e.waiting.head
-		e.waiting.remove(in)
-		a.turns.remove(e)
-		if e.waiting.head != nil {
-			a.turns.push(e)
+	for e := a.turns.first(); e != nil; e = a.turns.first() {
+		if !a.take(int64(e.waiting.head.expects)) {
+			return
 		}
-		a.invite(now, in)
+		a.invite(now, a.turns.pop(e))
 		a.wake(e.h)
 	}
+	a.all.call()
 }
 
 // expect has a message that has memory wait for its turn, or answers it at once. nil
 // Arrivals have no line.
 func (a *Arrivals) expect(now time.Duration, in *incoming) {
+	e := in.sock.e
 	if a == nil {
-		in.sock.e.invite(in)
+		e.invite(in)
 		return
 	}
 	in.expects = min(in.length, a.all.Most())
-	e := in.sock.e
 	if e.inLine++; e.inLine == 1 {
+		a.peers++
 		a.all.peers.Add(1)
 	}
-	if a.turns.head == nil && a.take(int64(in.expects)) {
+	if a.turns.n == 0 && a.take(int64(in.expects)) {
 		a.invite(now, in)
 		return
 	}
 	e.stats.Queued++
 	if e.waiting.head == nil {
-		a.turns.push(e)
+		a.turns.add(e)
 	}
 	e.waiting.push(in)
 }
@@ -133,10 +140,10 @@ func (a *Arrivals) invite(now time.Duration, in *incoming) {
 	in.sock.e.invite(in)
 }
 
-// take reserves n bytes: a worker always has something to receive, and its share if it
-// wants that much.
+// take reserves n bytes. A worker always has something to receive, and its share: who
+// has less, by however little, may take a message.
 func (a *Arrivals) take(n int64) bool {
-	if a.own == 0 || a.own+n <= a.all.most()/a.workers {
+	if a.own == 0 || a.own < a.all.most()*a.peers/a.all.peers.Load() {
 		a.all.used.Add(n)
 	} else if !a.all.reserve(n) {
 		return false
@@ -148,25 +155,26 @@ func (a *Arrivals) take(n int64) bool {
 // forget takes a message out of the account, if it is in it: it has arrived, or never
 // will.
 func (a *Arrivals) forget(in *incoming) {
-	l := in.line
+	l, e := in.line, in.sock.e
 	if l == nil {
 		return
 	}
 	l.remove(in)
-	e := in.sock.e
 	if e.inLine--; e.inLine == 0 {
+		a.peers--
 		a.all.peers.Add(-1)
 	}
-	if l != &a.invited {
-		if l.head == nil {
-			a.turns.remove(e)
-		}
-		return
+	if l == &a.invited {
+		a.own -= int64(in.expects)
+		a.all.used.Add(-int64(in.expects))
+	} else if l.head == nil {
+		a.turns.remove(e)
 	}
-	a.own -= int64(in.expects)
-	a.all.release(int64(in.expects))
-	if next := a.turns.head; next != nil {
+	// The room is for those of this worker first: others have their share.
+	if next := a.turns.first(); next != nil {
 		a.wake(next.h)
+	} else {
+		a.all.call()
 	}
 }
 
@@ -195,31 +203,4 @@ func (l *arrivalLine) remove(in *incoming) {
 		l.tail = in.linePrev
 	}
 	in.line, in.linePrev, in.lineNext = nil, nil, nil
-}
-
-// turnLine is engines with messages that wait, in the order of their turns.
-type turnLine struct{ head, tail *Engine }
-
-func (l *turnLine) push(e *Engine) {
-	e.turnPrev, e.turnNext = l.tail, nil
-	if l.tail != nil {
-		l.tail.turnNext = e
-	} else {
-		l.head = e
-	}
-	l.tail = e
-}
-
-func (l *turnLine) remove(e *Engine) {
-	if e.turnPrev != nil {
-		e.turnPrev.turnNext = e.turnNext
-	} else {
-		l.head = e.turnNext
-	}
-	if e.turnNext != nil {
-		e.turnNext.turnPrev = e.turnPrev
-	} else {
-		l.tail = e.turnPrev
-	}
-	e.turnPrev, e.turnNext = nil, nil
 }

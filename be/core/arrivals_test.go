@@ -18,8 +18,8 @@ func TestArrivals(t *testing.T) {
 			cfg.Window, cfg.WindowTarget = cfg.Fragment, time.Millisecond
 			var all *Inbound
 			if limit > 0 {
-				all = NewInbound(limit, 0, nil)
-				cfg.Arrivals, cfg.PeerExpect = NewArrivals(all, 1, func(Handler) {}), all.Most()
+				all = NewInbound(limit, 0, 1, nil)
+				cfg.Arrivals, cfg.PeerExpect = NewArrivals(all, func(Handler) {}), all.Most()
 			}
 			w := newWorld(t, 1, cfg)
 			w.sides[1].quota.limit = 1 << 20
@@ -65,10 +65,10 @@ func TestArrivals(t *testing.T) {
 
 // arrivalsOf makes a line, what puts a message of n bytes into it, and a count of who
 // was woken.
-func arrivalsOf(t *testing.T, all *Inbound, workers int) (a *Arrivals, message func(n int) *incoming, woken *int) {
+func arrivalsOf(t *testing.T, all *Inbound) (a *Arrivals, message func(n int) *incoming, woken *int) {
 	e, _, k, _ := newNull(t)
 	woken = new(int)
-	a = NewArrivals(all, workers, func(Handler) { *woken++ })
+	a = NewArrivals(all, func(Handler) { *woken++ })
 	return a, func(n int) *incoming {
 		in := e.newIncoming()
 		in.sock, in.length, in.state = k, n, recvWriting
@@ -80,8 +80,8 @@ func arrivalsOf(t *testing.T, all *Inbound, workers int) (a *Arrivals, message f
 // TestArrivalsOfTheDead: a message that was asked for and does not come keeps others
 // waiting for a while only.
 func TestArrivalsOfTheDead(t *testing.T) {
-	all := NewInbound(400, 0, nil)
-	a, message, woken := arrivalsOf(t, all, 1)
+	all := NewInbound(400, 0, 1, nil)
+	a, message, woken := arrivalsOf(t, all)
 	for range 4 {
 		message(100)
 	}
@@ -96,13 +96,13 @@ func TestArrivalsOfTheDead(t *testing.T) {
 	}
 }
 
-// TestArrivalsOfWorkers: one worker may use the whole bound, another still has its
-// share, and is told when there is more.
+// TestArrivalsOfWorkers: one worker may use the whole bound, another still has the share
+// of its peers, room goes to the worker that makes it first, and then the others are told.
 func TestArrivalsOfWorkers(t *testing.T) {
 	poked := 0
-	all := NewInbound(400, 0, func() { poked++ })
-	a, first, _ := arrivalsOf(t, all, 2)
-	b, second, _ := arrivalsOf(t, all, 2)
+	all := NewInbound(400, 0, 1, func() { poked++ })
+	a, first, _ := arrivalsOf(t, all)
+	b, second, _ := arrivalsOf(t, all)
 	var of [4]*incoming
 	for i := range of {
 		of[i] = first(100)
@@ -113,25 +113,31 @@ func TestArrivalsOfWorkers(t *testing.T) {
 	for range 3 {
 		second(100)
 	}
-	if b.own != 200 || b.turns.head == nil {
-		t.Errorf("the other has %d bytes, its share is 200; more wait: %v", b.own, b.turns.head != nil)
+	if b.own != 200 || b.turns.n == 0 {
+		t.Errorf("the other has %d bytes, its share is 200; more wait: %v", b.own, b.turns.n > 0)
 	}
 	for _, in := range of[:3] {
 		a.forget(in)
 	}
-	if poked == 0 {
+	if poked > 0 {
+		t.Error("others were told of room that a worker has messages for")
+	}
+	if a.Admit(0); a.own != 200 || a.turns.n > 0 {
+		t.Errorf("it has %d bytes, its share is 200", a.own)
+	}
+	if a.forget(of[3]); poked == 0 {
 		t.Error("the other was not told of room")
 	}
-	if b.Admit(0); b.turns.head != nil {
+	if b.Admit(0); b.turns.n > 0 {
 		t.Error("it did not use it")
 	}
 }
 
 // TestArrivalsOfFailedEngine: what a failed engine's peer was to send counts no more.
 func TestArrivalsOfFailedEngine(t *testing.T) {
-	all := NewInbound(16_000, 0, nil)
+	all := NewInbound(16_000, 0, 1, nil)
 	cfg := testConfig()
-	cfg.Arrivals = NewArrivals(all, 1, func(Handler) {})
+	cfg.Arrivals = NewArrivals(all, func(Handler) {})
 	w := newWorld(t, 1, cfg)
 	k, _ := w.open(0)
 	var f flow
@@ -142,8 +148,8 @@ func TestArrivalsOfFailedEngine(t *testing.T) {
 		w.step()
 	}
 	w.sides[1].e.Fail(w.now, errors.New("pulled"))
-	if all.used.Load() != 0 || cfg.Arrivals.turns.head != nil {
-		t.Errorf("%d bytes are expected from a failed engine's peer, a message waits: %v", all.used.Load(), cfg.Arrivals.turns.head != nil)
+	if all.used.Load() != 0 || cfg.Arrivals.turns.n > 0 {
+		t.Errorf("%d bytes are expected from a failed engine's peer, a message waits: %v", all.used.Load(), cfg.Arrivals.turns.n > 0)
 	}
 	w.settle()
 	w.sides[0].e.Fail(w.now, errors.New("pulled"))
@@ -154,8 +160,8 @@ func TestArrivalsOfFailedEngine(t *testing.T) {
 // TestArrivalsOfManyPeers: the bound grows with the peers that want to send, not with
 // the messages of one.
 func TestArrivalsOfManyPeers(t *testing.T) {
-	all := NewInbound(400, 100, nil)
-	a, message, _ := arrivalsOf(t, all, 1)
+	all := NewInbound(400, 100, 1, nil)
+	a, message, _ := arrivalsOf(t, all)
 	for range 8 {
 		message(100)
 	}
@@ -171,8 +177,8 @@ func TestArrivalsOfManyPeers(t *testing.T) {
 	if a.Admit(0); a.own != 800 {
 		t.Errorf("of eight peers %d bytes are expected, want 800", a.own)
 	}
-	for a.turns.head != nil {
-		a.forget(a.turns.head.waiting.head)
+	for a.turns.n > 0 {
+		a.forget(a.turns.first().waiting.head)
 	}
 	for a.invited.head != nil {
 		a.forget(a.invited.head)
@@ -185,8 +191,8 @@ func TestArrivalsOfManyPeers(t *testing.T) {
 // TestArrivalsOfFlood: of a peer that asks for a thousand messages and sends none,
 // another one waits for a turn's time, not for all of them.
 func TestArrivalsOfFlood(t *testing.T) {
-	all := NewInbound(400, 0, nil)
-	a, message, _ := arrivalsOf(t, all, 1)
+	all := NewInbound(400, 0, 1, nil)
+	a, message, _ := arrivalsOf(t, all)
 	for range 1000 {
 		message(100)
 	}
@@ -209,8 +215,8 @@ func TestArrivalsOfFlood(t *testing.T) {
 // TestArrivalsOfOthers: an engine that has no message in line does not look at it again
 // and again while others wait.
 func TestArrivalsOfOthers(t *testing.T) {
-	all := NewInbound(400, 0, nil)
-	a, message, _ := arrivalsOf(t, all, 1)
+	all := NewInbound(400, 0, 1, nil)
+	a, message, _ := arrivalsOf(t, all)
 	for range 8 {
 		message(100)
 	}

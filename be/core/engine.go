@@ -85,9 +85,9 @@ type engineRest struct {
 	slabs   [2][]byte
 	flushed outList // messages whose last request was flushed: they end with the cause
 
-	inLine             int         // messages of the peer that are in a line of arrivals
-	waiting            arrivalLine // those whose turn has not come
-	turnPrev, turnNext *Engine     // in line with these
+	inLine  int         // messages of the peer that are in a line of arrivals
+	waiting arrivalLine // those whose turn has not come
+	turn    turn
 
 	table     table
 	lingering []*Socket
@@ -117,6 +117,9 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 			cfg: cfg, mem: mem, quota: quota, cap: cfg.Cap, arrivals: cfg.Arrivals, window: NewWindow(cfg.Window), transfers: transfers{free: -1},
 			drainBy: Never, retryAt: Never, leaveBy: Never, flushBy: Never,
 		},
+	}
+	if a := cfg.Arrivals; a != nil {
+		e.turn.slot = ringSlot(a.all.seed, cfg.IDBase>>32)
 	}
 	e.ping(false)
 	e.credits.limit = int32(max(cfg.PeerDepth, cfg.PeerMost))

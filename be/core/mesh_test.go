@@ -155,10 +155,10 @@ func newMesh(t *testing.T, seed uint64) *mesh {
 		if workers == 1 {
 			poke = nil
 		}
-		n.inbound = NewInbound(limit, r.IntN(2)*1500, poke)
+		n.inbound = NewInbound(limit, r.IntN(2)*1500, r.Uint64(), poke)
 		for range workers {
 			w := &meshWorker{n: n, scratch: NewScratch(32, 16, 2)}
-			w.arrivals = NewArrivals(n.inbound, workers, func(h Handler) { w.touch(h.(*meshEnd)) })
+			w.arrivals = NewArrivals(n.inbound, func(h Handler) { w.touch(h.(*meshEnd)) })
 			if shared {
 				w.srq = new(fakeSRQ)
 				var err error

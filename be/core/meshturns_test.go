@@ -146,10 +146,7 @@ func (m *mesh) check() {
 				own += int64(in.expects)
 				m.inLine(in)
 			}
-			turns := 0
-			for e := w.arrivals.turns.head; e != nil; e = e.turnNext {
-				turns++
-			}
+			turns := w.arrivals.turns.n
 			for _, e := range w.ends {
 				if e.e.waiting.head != nil {
 					turns--

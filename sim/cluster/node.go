@@ -99,12 +99,12 @@ func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
 	}
 	var all *core.Inbound
 	if c.cfg.WindowTarget > 0 {
-		all = core.NewInbound(c.cfg.InboundBytes, c.cfg.Fragment*3/4, n.admit)
+		all = core.NewInbound(c.cfg.InboundBytes, c.cfg.Fragment*3/4, uint64(h.ID()), n.admit)
 	}
 	for i := range c.cfg.Threads {
 		t := &thread{n: n, num: i, armed: true, scratch: core.NewScratch(c.cfg.SendDepth, c.cfg.RecvDepth, sendSGE)}
 		if all != nil {
-			t.arrivals = core.NewArrivals(all, c.cfg.Threads, func(h core.Handler) { n.touch(h.(*engine)) })
+			t.arrivals = core.NewArrivals(all, func(h core.Handler) { n.touch(h.(*engine)) })
 		}
 		t.cq = h.NewSinkCQ(t.completed)
 		n.threads = append(n.threads, t)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/sim/des"
 )
 
@@ -56,7 +57,7 @@ func (s *Scenario) fill() {
 	def(&e.RecvDepth, 8)
 	def(&e.WindowBytes, e.FragmentBytes)
 	def(&e.MaxWindowBytes, max(1<<20, e.FragmentBytes))
-	def(&e.InboundBytes, max(256<<10, 4*e.FragmentBytes))
+	def(&e.InboundBytes, core.InboundOf(float64(t.Gbps), e.FragmentBytes))
 	span(&e.WindowTarget, 5*des.Microsecond)
 	span(&e.StepDelay, 500*des.Nanosecond)
 	def(&e.AckTimeout, 14)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/sim/des"
 )
 
@@ -148,18 +149,22 @@ func TestAdaptiveWindow(t *testing.T) {
 		s      *Scenario
 		class  string
 		get    string // prefix of the variants
-		change func(w *Workload)
+		change func(s *Scenario)
 	}{
 		{"32 senders to one", scaled(t, "incast", 33, 5*des.Millisecond, 10*des.Millisecond, "static"), "message", "", nil},
-		{"4 senders to one", scaled(t, "incast", 5, 5*des.Millisecond, 10*des.Millisecond, "static"), "message", "", func(w *Workload) { w.Outstanding = 4 }},
-		{"one sender", scaled(t, "incast", 2, 10*des.Millisecond, 20*des.Millisecond, "static"), "message", "", func(w *Workload) { w.Size = Sizes{Fixed: 1 << 20} }},
+		{"32 senders to one, 400 Gb/s", scaled(t, "incast", 33, 5*des.Millisecond, 10*des.Millisecond, "static"), "message", "", func(s *Scenario) {
+			s.Topology.Gbps, s.Switch.ECNGbps = 400, 400
+			s.Engine.InboundBytes = core.InboundOf(400, s.Engine.FragmentBytes) // as by default
+		}},
+		{"4 senders to one", scaled(t, "incast", 5, 5*des.Millisecond, 10*des.Millisecond, "static"), "message", "", func(s *Scenario) { s.Workload.Outstanding = 4 }},
+		{"one sender", scaled(t, "incast", 2, 10*des.Millisecond, 20*des.Millisecond, "static"), "message", "", func(s *Scenario) { s.Workload.Size = Sizes{Fixed: 1 << 20} }},
 		{"training", scaled(t, "training", 48, des.Millisecond, 2800*des.Microsecond, "static"), "push", "", nil},
 		{"inference", scaled(t, "inference", 48, 4*des.Millisecond, 5*des.Millisecond, "static"), "fetch", "", nil},
-		{"inference of few shards", scaled(t, "inference", 48, 4*des.Millisecond, 5*des.Millisecond, "static"), "fetch", "", func(w *Workload) { w.Fanout = 3 }},
+		{"inference of few shards", scaled(t, "inference", 48, 4*des.Millisecond, 5*des.Millisecond, "static"), "fetch", "", func(s *Scenario) { s.Workload.Fanout = 3 }},
 		{"inference by READs", scaled(t, "inference", 48, 4*des.Millisecond, 5*des.Millisecond, "static"), "fetch", "get-", nil},
 	} {
 		if tt.change != nil {
-			tt.change(&tt.s.Workload)
+			tt.change(tt.s)
 		}
 		static := tt.s.Engine.WindowBytes // one fragment
 		if err := tt.s.Pick([]string{tt.get + "adaptive", tt.get + "static"}); err != nil {

@@ -86,7 +86,7 @@ type Engine struct {
 	WindowBytes    int  `json:"window_bytes,omitempty"`     // of variant "static"; default a fragment
 	WindowTarget   Span `json:"window_target,omitempty"`    // of variant "adaptive"; default 5us
 	MaxWindowBytes int  `json:"max_window_bytes,omitempty"` // of variant "adaptive"; default 1 MiB
-	InboundBytes   int  `json:"inbound_bytes,omitempty"`    // of large messages that come to a host at a time, where windows adapt; default 256 KiB, or four fragments
+	InboundBytes   int  `json:"inbound_bytes,omitempty"`    // of large messages that come to a host at a time, where windows adapt; default 256 KiB, four fragments or what a link carries in 10 us
 	Threads        int  `json:"threads,omitempty"`          // of a host, over which its engines are spread; default 4
 	CPUPercent     int  `json:"cpu_percent,omitempty"`      // of the processor time that engines are assumed to take; default 100
 	FreeCPU        bool `json:"free_cpu,omitempty"`         // engines take no processor time, but act after step_delay
