@@ -54,7 +54,7 @@ func comparison() (out []scenario) {
 	for round := 1; round <= counted; round++ {
 		for _, c := range comparedCases {
 			for _, program := range []string{ours, theirs} {
-				flags := fmt.Sprintf(" -d {device} -x {gid} -n %d -s %d", c.iters, c.size)
+				flags := fmt.Sprintf(" -d {device} -x {gid} -n %d -s %d", c.iters, c.size) + patience
 				server := plan.Proc{Role: "server", Argv: strings.Fields("bebench " + c.test + flags + " -1")}
 				client := plan.Proc{Role: "client", Argv: strings.Fields("bebench " + c.test + flags + " --json-stream")}
 				if program == theirs {

@@ -34,7 +34,7 @@ func againstPerftest() (out []scenario) {
 		{"atomic lat", 1, 500, 8, ""},
 	} {
 		theirs := "ib_" + strings.ReplaceAll(t.test, " ", "_")
-		flags := fmt.Sprintf("-d {device} -x {gid} -n %d %s", t.iters, t.flags)
+		flags := fmt.Sprintf("-d {device} -x {gid} -n %d %s", t.iters, t.flags+patience)
 		if !strings.HasPrefix(t.test, "atomic") {
 			flags += " -s " + strconv.Itoa(t.size)
 		}

@@ -11,13 +11,13 @@ func byAddress() (out []scenario) {
 	port := 18700
 	for _, t := range []struct{ test, flags string }{
 		{"send lat", "-n 500 -s 1024"},
-		{"send bw", "-n 500 -s 65536 -q 4 -m 1024 --retry 3 --rnr-timer 5 -u 15 --tclass 104"},
+		{"send bw", "-n 500 -s 65536 -q 4 -m 1024 --retry 3 --rnr-timer 5 --tclass 104"},
 		{"write lat", "-n 500 -s 8"},
 		{"write bw", "-n 500 -s 65536 -q 4 --threads 2 -b"},
 		{"write-imm bw", "-n 500 -s 4097 -e"},
 		{"read bw", "-n 500 -s 65536"},
 		{"atomic lat", "-n 500"},
-		{"msg bw", "-n 500 -m 512 --retry 3 --tclass 104 -u 15"},
+		{"msg bw", "-n 500 -m 512 --retry 3 --tclass 104"},
 		{"msg lat", "-n 500 -s 1000"},
 		{"ps", "-n 200"},
 		{"ps --workload training", "-n 200"},

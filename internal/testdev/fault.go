@@ -39,6 +39,15 @@ var (
 	// region's range, not at the window's.
 	WindowBounds = Fault{Driver: "rxe",
 		What: "a peer reaches by a memory window's key all of the region that the window is bound to, not only the window's range"}
+	// PhantomPacket: an acknowledgement of the whole of a message that is being sent again
+	// moves the requester's next PSN past it (rxe_completer). When the timer ends once more,
+	// req_retry (drivers/infiniband/sw/rxe/rxe_req.c) takes all packets of that message
+	// for sent and has its next packet made of the rest: a message without a byte.
+	// perftest against itself shows it at once: ib_write_bw -q 16 -t 32 -b -u 1 -s 65536.
+	// It was seen on 6.12 and 7.2, under load by timers of 67 ms; 5.10 and 6.1 have the same
+	// code, but there a device hears most of its own packets before it sends the next.
+	PhantomPacket = Fault{Driver: "rxe",
+		What: "when the timer ends twice over a message of several packets, an empty packet goes out after it and shifts those that follow: REM_INV_REQ_ERR or REM_OP_ERR, and data at the wrong place before that; timers longer than any delay keep it away"}
 	// GetContextByWrite: UVERBS_METHOD_INVOKE_WRITE has the command's number under
 	// the attribute's id under which GET_CONTEXT has its array of capability files
 	// (ib_uapi UVERBS_ATTR_GET_CONTEXT_FD_ARR), and 7.2 takes one for the other.
