@@ -23,11 +23,11 @@ func TestMapChangeProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
-	testMapChangeProcesses(t, "", 300)
+	testMapChangeProcesses(t, "", "400ms", 300)
 }
 
 // testMapChangeProcesses has clients go over RDMA if there is a device.
-func testMapChangeProcesses(t *testing.T, device string, calls int64) {
+func testMapChangeProcesses(t *testing.T, device, lease string, calls int64) {
 	const shards, replicas = 4, 2
 	cfg := channel.Config{Service: "ps", Recovery: channel.Recovery{PingInterval: 200 * time.Millisecond, PingTimeout: time.Second, RedialMax: 200 * time.Millisecond}}
 	if device != "" {
@@ -54,7 +54,7 @@ func testMapChangeProcesses(t *testing.T, device string, calls int64) {
 	for i, list := range at {
 		peers := testprocess.Addr(t) + " " + testprocess.Addr(t)
 		for j, e := range list {
-			p := testprocess.New(t, replicaEnv, fmt.Sprintln("400ms", i, shards, j, cmp.Or(device, "-"), e.TCP, cmp.Or(e.RDMA, "-"), peers)+string(text))
+			p := testprocess.New(t, replicaEnv, fmt.Sprintln(lease, i, shards, j, cmp.Or(device, "-"), e.TCP, cmp.Or(e.RDMA, "-"), peers)+string(text))
 			p.Start()
 			all[i] = append(all[i], p)
 		}

@@ -49,6 +49,45 @@ func TestRepeatedAfterMapChange(t *testing.T) {
 	}
 }
 
+// TestLatePushAfterKeysReturn: a push that came by an old map when the shard had lost its keys
+// is refused for good: a copy of it that comes when they are back is too, and one whose keys
+// never left is not. The maps that are remembered are bounded.
+func TestLatePushAfterKeysReturn(t *testing.T) {
+	of := func(version uint32, second int) *Map {
+		return &Map{Version: version, By: ByRange, Bounds: []Bound{{0, 0}, {2, second}}, Replicas: make([][]channel.Endpoint, 2)}
+	}
+	s := newTestShard(t, Config{Map: of(1, 0)})
+	seq := uint64(0)
+	push := func(key uint64, version uint32) error {
+		seq++
+		return s.push(testMapPush(requestID{ClientID{1, 1}, seq}, key, version))
+	}
+	change := func(version uint32, second int) {
+		s.own.become(of(version, second), uint64(version))
+		s.own.open()
+	}
+	change(2, 1)
+	change(3, 0)
+	for _, c := range []struct {
+		key     uint64
+		version uint32
+		taken   bool
+	}{{2, 1, false}, {1, 1, true}, {1, 2, true}, {2, 3, true}} {
+		if err := push(c.key, c.version); (err == nil) != c.taken || err != nil && !errors.Is(err, archon.Aborted) {
+			t.Errorf("key %d by map %d: %v", c.key, c.version, err)
+		}
+	}
+	for version := range uint32(maxPast) {
+		change(4+version, 0)
+	}
+	if err := push(1, 2); !errors.Is(err, archon.Aborted) || len(s.own.past) != maxPast {
+		t.Errorf("a push by a map that is forgotten: %v, %d are remembered", err, len(s.own.past))
+	}
+	if err := push(1, 3); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestLogAfterMapChange: a peer's log that comes twice, the second time after the map has
 // changed here, is taken.
 func TestLogAfterMapChange(t *testing.T) {

@@ -2,6 +2,7 @@ package ps
 
 import (
 	"hash/crc64"
+	"slices"
 
 	"github.com/byteexpress/byteexpress/archon"
 )
@@ -16,7 +17,11 @@ type ownership struct {
 	// are this shard's: the one that the shard began with. Whose keys are where has not
 	// changed for them, and it goes on being exactly once.
 	floor uint32
-	made  uint64 // ticket of the change that brought m; 0: the shard began with it
+	// past are the last maps before m, oldest first: a request by one of them is served if
+	// its keys have been this shard's ever since. Otherwise a late copy of a push
+	// that was refused, while they were not, would be applied when they come back.
+	past []*Map
+	made uint64 // ticket of the change that brought m; 0: the shard began with it
 
 	summed *Map // the map that checksum is of
 	crc    uint64
@@ -88,6 +93,8 @@ func (o *ownership) serves(key, hash uint64, version uint32) error {
 			return o.wrongMap(version)
 		}
 		return o.misplaced(key, hash)
+	case version != o.version() && o.left(key, hash, version):
+		return o.wrongMap(version)
 	case o.before != nil && o.before.owner(key, hash) != o.shard:
 		return errNotOpen
 	}
@@ -98,10 +105,22 @@ func (o *ownership) misplaced(key, hash uint64) error {
 	return archon.Errorf(archon.FailedPrecondition, "key %#x belongs to shard %d, this is shard %d", key, o.owner(key, hash), o.shard)
 }
 
+// maxPast bounds the maps that are remembered.
+const maxPast = 8
+
+// left tells whether a key was not this shard's by a map since version.
+func (o *ownership) left(key, hash uint64, version uint32) bool {
+	return slices.ContainsFunc(o.past, func(m *Map) bool { return m.Version > version && m.owner(key, hash) != o.shard })
+}
+
 // become makes m the map, with the rows that it brings not served yet.
 func (o *ownership) become(m *Map, made uint64) {
 	if o.gains(m) {
 		o.before = o.m
+	}
+	if o.past = append(o.past, o.m); len(o.past) > maxPast {
+		o.floor = max(o.floor, o.past[0].Version+1)
+		o.past = slices.Clone(o.past[1:])
 	}
 	o.m, o.made = m, made
 }
