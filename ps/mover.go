@@ -13,12 +13,13 @@ var (
 	methodPull   = archon.NewMethod("ps.Pull")
 )
 
-// registerChange makes a replica take part in changes of the map.
+// registerChange makes a replica take part in changes of the map. The handlers run inline:
+// all workers may wait for the change.
 func (r *Replica) registerChange(srv *archon.Server) error {
-	if err := srv.Handle(methodChange, r.handleChange); err != nil {
+	if err := srv.HandleInline(methodChange, r.handleChange); err != nil {
 		return err
 	}
-	return srv.Handle(methodPull, r.handlePull)
+	return srv.HandleInline(methodPull, r.handlePull)
 }
 
 func (r *Replica) handleChange(call *archon.ServerCall) error {

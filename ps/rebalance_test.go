@@ -123,8 +123,8 @@ type movingLoad struct {
 	calls  atomic.Int64
 }
 
-func (l *movingLoad) start(t *testing.T, seed uint64) {
-	for worker := range uint64(4) {
+func (l *movingLoad) start(t *testing.T, seed, workers uint64) {
+	for worker := range workers {
 		l.wg.Go(func() {
 			rng := rand.New(rand.NewPCG(seed, worker))
 			for !l.stop.Load() {
@@ -231,7 +231,7 @@ func testRebalance(t *testing.T, fabric *sim.Fabric) {
 	defer c.Close()
 	rng := seededRand(t)
 	l := &movingLoad{c: c}
-	l.start(t, rng.Uint64())
+	l.start(t, rng.Uint64(), 4)
 	defer l.wg.Wait()
 	defer l.stop.Store(true)
 	replicas := m.endpoints
@@ -306,6 +306,33 @@ func TestRebalanceNeedsAll(t *testing.T) {
 		t.Error(err)
 	}
 	eventually(t, "the replica that returned has the new map", func() bool { return s.Map().Version == 2 })
+}
+
+// TestRebalanceBusy: more pushes wait for a change than a server has workers.
+func TestRebalanceBusy(t *testing.T) {
+	m := newMovingTable(t, 2, nil, 0)
+	c, err := ps.NewMapClient(movingDim, m.first, channel.Config{Service: "ps"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l := &movingLoad{c: c}
+	l.start(t, 1, 100)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	from := m.first
+	for i, owner := range []int{1, 0, 1} {
+		to := equalMap(uint32(2+i), m.endpoints, owner)
+		if err := ps.Rebalance(ctx, from, to, ps.RebalanceConfig{}); err != nil {
+			t.Error(err)
+			break
+		}
+		from = to
+	}
+	l.stop.Store(true)
+	l.wg.Wait()
+	eventually(t, "rows that left are removed", m.swept(from, l))
+	m.check(t, from, l)
 }
 
 // TestRebalanceRefuses what cannot be.
