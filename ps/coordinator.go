@@ -44,6 +44,7 @@ type member struct {
 	loses, gets bool // keys move from or to its shard
 	state       changeState
 	inc, pos    uint64 // its log when the last rows were asked for
+	absent      bool   // all replicas of the shard were found at other addresses
 	heard       bool   // in this round
 	err         error  // why not
 	missed      int    // rounds one after the other
@@ -151,7 +152,9 @@ func (c *coordinator) round() (list []order) {
 	commit := func(r *changeRequest) { withMap(r); r.what = c.decided }
 	for i := range c.members {
 		m := &c.members[i]
-		m.heard = false
+		if m.heard = false; m.absent {
+			continue
+		}
 		switch c.phase {
 		case phaseLook:
 			add(i, stepLook, func(r *changeRequest) { r.ticket = 0 })
@@ -261,9 +264,10 @@ func (c *coordinator) whole(losing bool) error {
 			}
 		}
 		switch {
+		case len(seen) == replicas || replicas == 0:
 		case len(missing) > 0:
 			return errors.New(strings.Join(missing, "; ")) // all are needed, so that none serves by the old map when others do not
-		case len(seen) < replicas:
+		default:
 			return errors.Errorf("shard %d has %d replicas, and the maps name %d of them", shard, replicas, len(seen))
 		}
 	}
@@ -274,7 +278,7 @@ func (c *coordinator) whole(losing bool) error {
 // heard.
 func (c *coordinator) all(which func(*member) bool, f func(*changeState) bool) bool {
 	for i := range c.members {
-		if m := &c.members[i]; which(m) && !(m.heard && f(&m.state)) {
+		if m := &c.members[i]; which(m) && !m.absent && !(m.heard && f(&m.state)) {
 			return false
 		}
 	}

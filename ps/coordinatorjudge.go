@@ -46,10 +46,12 @@ func (c *coordinator) judge() (pause time.Duration, final error) {
 		if c.each(func(m *member) bool { return m.gets && !m.loses }, c.has) {
 			c.enter(phaseGive)
 		}
+		c.lookAgain()
 	case phaseGive:
 		if c.each(losing, func(s *changeState) bool { return c.has(s) && s.is(stateSettled) }) && c.each(getting, c.has) {
 			c.enter(phaseOpen)
 		}
+		c.lookAgain()
 	case phaseOpen:
 		if c.each(getting, func(s *changeState) bool { return c.has(s) && !s.is(stateShut) }) && c.everywhere() {
 			c.enter(phaseDone)
@@ -73,7 +75,7 @@ func (c *coordinator) frozen(s *changeState) bool {
 // were asked for.
 func (c *coordinator) same() bool {
 	for i := range c.members {
-		if m := &c.members[i]; m.loses && (m.inc != m.state.inc || m.pos != m.state.pos) {
+		if m := &c.members[i]; m.loses && !m.absent && (m.inc != m.state.inc || m.pos != m.state.pos) {
 			return false
 		}
 	}
@@ -82,6 +84,14 @@ func (c *coordinator) same() bool {
 
 // has tells whether a replica has the new map, or a later one.
 func (c *coordinator) has(s *changeState) bool { return s.version >= c.to.Version }
+
+// lookAgain has a change that does not get on looked at as by another coordinator: if all
+// replicas of a shard began anew, nobody may have the rows that it was to get.
+func (c *coordinator) lookAgain() {
+	if c.rounds >= 40 {
+		c.enter(phaseLook)
+	}
+}
 
 // everywhere tells whether a replica of each shard has the new map.
 func (c *coordinator) everywhere() bool {
@@ -103,6 +113,7 @@ func (c *coordinator) looked() error {
 	highest := uint64(0)
 	for i := range c.members {
 		m := &c.members[i]
+		m.absent = false
 		if !m.heard {
 			continue
 		}
@@ -161,6 +172,10 @@ func (c *coordinator) fenced() error {
 			}
 			return nil
 		}
+		for i := range c.members {
+			m := &c.members[i]
+			m.absent = (m.loses || m.gets) && !m.heard
+		}
 		for shard := range c.source {
 			c.source[shard] = c.pick(shard)
 		}
@@ -186,7 +201,7 @@ func (c *coordinator) outbid() bool {
 func (c *coordinator) pick(shard int) int {
 	var of []int
 	for i := range c.members {
-		if c.members[i].shard == shard {
+		if m := &c.members[i]; m.shard == shard && !m.absent {
 			of = append(of, i)
 		}
 	}
@@ -211,7 +226,7 @@ func (c *coordinator) keep(which func(*member) bool, f func(*changeState) bool, 
 // missed gives the attempt up when some member is not heard for so many rounds.
 func (c *coordinator) missed(rounds int) {
 	for i := range c.members {
-		if m := &c.members[i]; (m.loses || m.gets) && m.missed >= rounds {
+		if m := &c.members[i]; (m.loses || m.gets) && !m.absent && m.missed >= rounds {
 			c.again(errors.WithMessage(m.err, m.name()))
 			return
 		}
@@ -221,7 +236,7 @@ func (c *coordinator) missed(rounds int) {
 // anyMissing names a member that was not heard, or gives another reason.
 func (c *coordinator) anyMissing(which func(*member) bool, reason string) error {
 	for i := range c.members {
-		if m := &c.members[i]; which(m) && !m.heard {
+		if m := &c.members[i]; which(m) && !m.absent && !m.heard {
 			return errors.WithMessage(m.err, m.name())
 		}
 	}
@@ -240,7 +255,7 @@ func (c *coordinator) brought() {
 	left, all := uint64(0), true
 	for i := range c.members {
 		m := &c.members[i]
-		if !m.gets {
+		if !m.gets || m.absent {
 			continue
 		}
 		all = all && m.heard && m.state.stage == c.ticket

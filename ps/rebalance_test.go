@@ -335,7 +335,7 @@ func TestRebalanceBusy(t *testing.T) {
 	m.check(t, from, l)
 }
 
-// TestRebalanceRefuses what cannot be.
+// TestRebalanceRefuses what cannot be, and needs no more than all replicas.
 func TestRebalanceRefuses(t *testing.T) {
 	m := newMovingTable(t, 2, nil, 0, 1)
 	by := *equalMap(2, m.endpoints, 1, 0)
@@ -360,7 +360,13 @@ func TestRebalanceRefuses(t *testing.T) {
 		}
 		cancel()
 	}
-	another := other
+	more := *equalMap(4, [][]channel.Endpoint{append(slices.Clone(m.endpoints[0]), channel.Endpoint{TCP: testprocess.Addr(t)}), m.endpoints[1]}, 0, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := ps.Rebalance(ctx, &other, &more, ps.RebalanceConfig{}); err != nil {
+		t.Errorf("with an address at which nobody is, beside all replicas: %v", err)
+	}
+	another := more
 	another.Bounds = []ps.Bound{{Shard: 0}}
 	for desc, to := range map[string]*ps.Map{"another map of the version in force": &another, "an older one": &by} {
 		if err := ps.Rebalance(t.Context(), m.first, to, ps.RebalanceConfig{}); err == nil {

@@ -166,6 +166,14 @@ func TestPulls(t *testing.T) {
 				t.Fatalf("seed %d: key %d is %v, must be %v", seed, key, b.shard.table.slot(n), a.shard.table.slot(m))
 			}
 		}
+		head := b.head()
+		for brought, want := range map[*Map]int{nil: 0, head.brought(): rows} {
+			m := b.shard.image(brought)
+			if len(m.rows) != want { // of a snapshot, and of a copy by another replica
+				t.Errorf("seed %d: an image has %d rows, must have %d", seed, len(m.rows), want)
+			}
+			m.release()
+		}
 		if b.shard.table.rows != rows {
 			t.Errorf("seed %d: %d rows, %d moved", seed, b.shard.table.rows, rows)
 		}
