@@ -9,17 +9,17 @@ const (
 	// last level of a server's processor has 16 to 64 MiB, for what is read too.
 	warmBytes = 12 << 20
 
-	// Places are told apart by granuleBits, and 1<<placeBits of them are remembered: some
-	// times warmBytes.
+	// Places are told apart by granuleBits, and 1<<placeBits of them are remembered: many
+	// times warmBytes, so that few share an entry.
 	granuleBits = 16
-	placeBits   = 10
+	placeBits   = 12
 )
 
 // Engine moves bytes for one NIC. It remembers which places it has written lately. The
 // zero value is ready; it is for one goroutine at a time.
 type Engine struct {
-	moved uint64                 // long moves' bytes
-	last  [1 << placeBits]uint64 // moved when a place was written last, by a hash of its address
+	moved uint64   // long moves' bytes
+	last  []uint64 // moved when a place was written last, by a hash of its address
 }
 
 // entry is a place's. Two that share one may make a cold place look warm.
@@ -30,6 +30,9 @@ func (e *Engine) entry(granule uint64) *uint64 {
 // written counts n bytes that are written at addr, and reports whether the place is in
 // no cache.
 func (e *Engine) written(addr, n uint64) (cold bool) {
+	if e.last == nil {
+		e.last = make([]uint64, 1<<placeBits) // most NICs of a simulated network need none
+	}
 	at := *e.entry(addr >> granuleBits)
 	e.moved += n
 	for g := addr >> granuleBits; g <= (addr+n-1)>>granuleBits; g++ {
