@@ -87,7 +87,7 @@ const (
 // each is not more than that.
 const (
 	turnMost  = 16
-	cycleMost = 512
+	cycleMost = 1024
 )
 
 // MaxWeight is the largest weight of a socket.
