@@ -103,17 +103,21 @@ func (l *line) post(pc *parcel, m int64, now time.Time) error {
 }
 
 // take gives the next buffer that may be sent.
-func (l *line) take(ctx context.Context) (*parcel, error) {
+func (l *line) take(ctx context.Context) (pc *parcel, err error) {
 	select {
-	case pc := <-l.free:
-		if pc.err != nil {
-			l.held-- // the node has it
-			return nil, pc.err
+	case pc = <-l.free: // the shorter way, if there is one
+	default:
+		select {
+		case pc = <-l.free:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
-		return pc, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
 	}
+	if pc.err != nil {
+		l.held-- // the node has it
+		return nil, pc.err
+	}
+	return pc, nil
 }
 
 // more reports whether to begin message m.
