@@ -30,6 +30,7 @@ type compareFlags struct {
 	rounds   int
 	depth    int
 	verify   bool
+	tcp      size.Bytes // bytes of a TCP connection's send buffer
 
 	bytes    []int // sizes, read
 	programs []program
@@ -55,6 +56,7 @@ func newMsgCompare(e *env) *cobra.Command {
 	fs.IntVar(&f.rounds, "rounds", 3, "times that each measurement is made")
 	fs.IntVarP(&f.depth, "tx-depth", "t", 16, "messages posted on a socket, but of all sockets no more than 4 MiB where that leaves each one (of a single socket two)")
 	fs.BoolVar(&f.verify, "verify", false, "check every byte at the receiver, and not only length and number of each message")
+	fs.Var(&f.tcp, "tcp-buffer", "send buffer of each TCP connection in bytes, at least what the system wants: so no more than about that is under way, as over be no more than is posted; 0: the system's")
 	f.addNode(fs)
 	f.output.addFiles(fs)
 	fs.StringVar(&f.output.progress, "progress", "auto", "`when` to show progress on standard error: auto (on a terminal), always, never")
@@ -107,7 +109,7 @@ func (f *compareFlags) depthOf(size, sockets int) int {
 func (f *compareFlags) params(over string, latency bool, size, sockets int) *msgtest.Params {
 	p := &msgtest.Params{
 		Transport: over, Latency: latency, Sizes: []int{size}, Duration: time.Duration(f.duration), Sockets: sockets, Depth: f.depthOf(size, sockets),
-		Verify: f.verify, Seed: 1, Node: f.device.nodeConfig(),
+		Verify: f.verify, Seed: 1, TCPBuffer: int(f.tcp), Node: f.device.nodeConfig(),
 	}
 	p.Warm = 2 * p.Depth
 	f.apply(p)

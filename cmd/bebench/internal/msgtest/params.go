@@ -31,6 +31,7 @@ type Params struct {
 	Busy          int // goroutines of this end that compute meanwhile
 	Node          be.Config
 	CM            bool // the nodes find each other by rdma_cm
+	TCPBuffer     int  // bytes that each TCP connection's send buffer is asked to hold; 0: the system's
 }
 
 // Agreed lists, by flag, the options that must be equal at both ends.

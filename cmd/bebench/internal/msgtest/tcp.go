@@ -26,10 +26,11 @@ const readBuffer = 64 << 10
 // has no RDMA: with batch, all messages that are posted on a socket go out in one
 // writev, by a goroutine of the socket's; without, Post writes.
 type overTCP struct {
-	batch bool
-	ln    net.Listener
-	mu    sync.Mutex
-	idle  [][]byte // buffers to use again
+	batch  bool
+	send   int // Params.TCPBuffer
+	ln     net.Listener
+	mu     sync.Mutex
+	idle   [][]byte // buffers to use again
 }
 
 func (o *overTCP) alloc(n int) ([]byte, error) { return make([]byte, n), nil }
@@ -127,6 +128,9 @@ type posted struct {
 const mostBatch = 512
 
 func (o *overTCP) newSocket(c net.Conn) *tcpSocket {
+	if t, ok := c.(*net.TCPConn); ok && o.send > 0 {
+		_ = t.SetWriteBuffer(o.send) // the system's stays, if it may not
+	}
 	s := &tcpSocket{o: o, c: c, r: bufio.NewReaderSize(c, readBuffer), heads: make([]byte, 0, mostBatch*lengthBytes)}
 	if o.batch {
 		s.post = make(chan posted, mostBatch)

@@ -41,7 +41,7 @@ type transport interface {
 // open gives the transport of the parameters, on the opened device if it is on one.
 func (p *Params) open(dev verbs.Device) (transport, error) {
 	if p.Transport == OverTCP {
-		return &overTCP{batch: !p.Latency}, nil
+		return &overTCP{batch: !p.Latency, send: p.TCPBuffer}, nil
 	}
 	node, err := benode.Open(dev, p.Node, p.CM)
 	if err != nil {
