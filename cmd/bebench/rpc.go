@@ -53,7 +53,13 @@ func newRPC(e *env) *cobra.Command {
 			"bw is for 64 callers, lat for one, neither for both.\n" +
 			"Several hosts, --replicas or --transport auto: calls by a channel, which chooses a server for each, hedges, repeats, and uses\n" +
 			"TCP where RDMA fails; what it did is printed at the end. End one server meanwhile, or with --kill, and see.\n" + aboutEnds,
-		RunE: func(c *cobra.Command, args []string) error { return f.run(e, c, f.kind(c, args)) },
+		RunE: func(c *cobra.Command, args []string) error {
+			hosts, err := f.kind(c, args)
+			if err != nil {
+				return err
+			}
+			return f.run(e, c, hosts)
+		},
 	}
 	fs := c.Flags()
 	fs.SortFlags = false
@@ -94,6 +100,8 @@ func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
 		contradict(f.verify && f.stream, "--verify is for calls, and --stream measures streams"),
 		contradict(len(f.also) > 0 && (len(hosts) > 0 || f.stream || f.calls > 0), "--also is for calls by time inside one process, and a host, --stream or -n is not"),
 		inRange("replicas", f.replicas, 0, 64), notNegative("kill", f.kill),
+		contradict(f.replicas > 0 && f.peer.once, "-1 is for a server, and --replicas are all in this process"),
+		contradict(f.replicas > 0 && f.device.cm, "-R and --replicas contradict each other, since the ends in one process meet at the loopback address, where no RDMA device is"),
 		contradict(f.replicas > 0 && len(hosts) > 0, "--replicas is of servers in this process, and a host is another"),
 		contradict(f.byChannel(hosts) && (f.stream || len(f.also) > 0), "--stream and --also are for one server, and a channel to replicas is for calls"),
 		contradict(f.device.cm && f.transport != "be", "-R and --transport tcp, both or auto"))
@@ -124,14 +132,21 @@ func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
 	if f.kill > 0 && f.replicas < 2 {
 		return exit.Usagef("--kill: must be with --replicas 2 or more, or no server is left")
 	}
+	if total := time.Duration(f.rounds*len(f.bytes)*len(f.outstanding)) * time.Duration(f.duration); f.calls == 0 && f.kill >= total && f.kill > 0 {
+		return exit.Usagef("--kill %v: must be below %v, which the run takes by -D, --rounds, --size and --outstanding", f.kill, total)
+	}
 	f.programs, err = parsePrograms(f.also)
 	return err
 }
 
 // kind takes bw or lat from the arguments, and leaves the hosts.
-func (f *rpcFlags) kind(c *cobra.Command, args []string) []string {
-	if len(args) == 0 || args[0] != report.OpBandwidth && args[0] != report.OpLatency {
-		return args
+func (f *rpcFlags) kind(c *cobra.Command, args []string) ([]string, error) {
+	is := func(word string) bool { return word == report.OpBandwidth || word == report.OpLatency }
+	switch {
+	case len(args) == 0 || !is(args[0]):
+		return args, nil
+	case len(args) > 1 && is(args[1]):
+		return nil, exit.Usagef("rpc %s %s: say one of them, or neither for both", args[0], args[1])
 	}
 	if !c.Flags().Changed("outstanding") {
 		f.outstanding = f.outstanding[:1]
@@ -139,7 +154,7 @@ func (f *rpcFlags) kind(c *cobra.Command, args []string) []string {
 			f.outstanding = []int{64}
 		}
 	}
-	return args[1:]
+	return args[1:], nil
 }
 
 // byChannel tells whether calls go by a channel.

@@ -36,10 +36,11 @@ func TestRPC(t *testing.T) {
 		{"-s", "7"}, {"-s", "33M"}, {"--outstanding", "0"}, {"--transport", "udp"}, {"-n", "1", "-D", "1"}, {"--window", "1K"},
 		{"--replicas", "65"}, {"--replicas", "1", "--kill", "1s"}, {"--replicas", "2", "--stream"}, {"--transport", "auto", "--also", "x=y"}, {"--replicas", "2", "127.0.0.1"},
 		{"--stream", "--verify"}, {"--also", "x"}, {"--also", "x=y", "-n", "1"}, {"--rounds", "0"},
+		{"--replicas", "2", "-1"}, {"--replicas", "2", "-R", "--transport", "be"}, {"bw", "lat"}, {"--replicas", "2", "--kill", "1s", "-s", "64", "--outstanding", "1", "--rounds", "1", "-D", "1"},
 	} {
 		bebench(ctx, append([]string{"rpc", "-d", "sim:"}, args...)...).want(t, exit.Usage)
 	}
-	bebench(ctx, "rpc", "--transport", "tcp", "--replicas", "2", "-n", "10", "-s", "64", "--rounds", "1").want(t, exit.Done, " tcp ")
+	bebench(ctx, "rpc", "--transport", "tcp", "--replicas", "2", "-n", "10", "-s", "64", "--rounds", "1", "--kill", "1h").want(t, exit.Done, " tcp ", "--kill 1h0m0s: the run was over before")
 	bebench(ctx, "rpc", "-d", "sim:", "-s", "64", "-D", "0.01", "--also", "none=./does-not-exist").want(t, exit.Failed, "does-not-exist")
 }
 

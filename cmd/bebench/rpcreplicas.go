@@ -71,7 +71,9 @@ func (r *rpcRun) localReplicas() (list []channel.Endpoint, stop func(), err erro
 	timer := time.AfterFunc(time.Hour, func() { _ = servers[len(servers)-1].close() })
 	timer.Stop()
 	stop = func() {
-		timer.Stop()
+		if timer.Stop() && r.f.kill > 0 {
+			r.o.printf(" --kill %v: the run was over before, and all servers were there\n", r.f.kill)
+		}
 		for _, s := range servers {
 			_ = s.close()
 		}

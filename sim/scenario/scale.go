@@ -73,7 +73,7 @@ func within(v *int, n int) *int {
 func (s *Scenario) resize(hosts int) error {
 	w, t := &s.Workload, &s.Topology
 	share := func(n int) int { return min(max((n*hosts+s.needs()/2)/s.needs(), 1), hosts-1) }
-	if hosts < 2 {
+	if hosts < 2 || hosts > maxHosts {
 		return errors.Errorf("hosts is %d, want 2 to %d", hosts, maxHosts)
 	}
 	switch w.Kind {
