@@ -32,6 +32,8 @@ type coordinator struct {
 	attempt  int
 	left     uint64 // least number of rows to come that was seen
 	stuck    int    // rounds since it became less
+	last     uint64 // rows to come, in the last round
+	still    int    // rounds since it changed
 	members  []member
 	source   []int // by shard: the member that gives rows
 	why      error // why it does not get on
@@ -68,10 +70,11 @@ const (
 )
 
 const (
-	nearRows   = 256 // so few rows to come are brought while their shard is frozen
-	stuckAfter = 40  // rounds without fewer rows to come: this is as near as it gets
-	mayMiss    = 3   // rounds without an answer before an attempt is given up; while frozen: 1
-	mostFrozen = 200 // rounds
+	nearRows   = 256           // so few rows to come are brought while their shard is frozen
+	mostRows   = 64 * nearRows // or so many, if it does not become fewer
+	stuckAfter = 40            // rounds without fewer rows to come: this is as near as it gets
+	mayMiss    = 3             // rounds without an answer before an attempt is given up; while frozen: 1
+	mostFrozen = 200           // rounds
 )
 
 // order is a request for one member.

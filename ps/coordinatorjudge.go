@@ -17,7 +17,7 @@ func (c *coordinator) judge() (pause time.Duration, final error) {
 	case phaseFence:
 		return later, c.fenced()
 	case phaseBegin:
-		c.keep(losing, func(s *changeState) bool { return s.ticket == c.ticket }, phaseBring)
+		c.keep(losing, func(s *changeState) bool { return s.ticket == c.ticket && !s.is(stateBusy) }, phaseBring)
 		return later, nil
 	case phaseBring:
 		if c.rounds%2 == 0 {
@@ -179,7 +179,7 @@ func (c *coordinator) fenced() error {
 		for shard := range c.source {
 			c.source[shard] = c.pick(shard)
 		}
-		c.left, c.stuck = math.MaxUint64, 0
+		c.left, c.stuck, c.still = math.MaxUint64, 0, 0
 		c.enter(phaseBegin)
 	}
 	return nil
@@ -252,14 +252,14 @@ func (c *coordinator) thaw() {
 
 // brought sees how many rows are still to come.
 func (c *coordinator) brought() {
-	left, all := uint64(0), true
+	left, all, busy := uint64(0), true, false
 	for i := range c.members {
 		m := &c.members[i]
 		if !m.gets || m.absent {
 			continue
 		}
 		all = all && m.heard && m.state.stage == c.ticket
-		left = max(left, m.state.left)
+		left, busy = max(left, m.state.left), busy || m.state.is(stateBusy)
 		if m.state.trouble != "" {
 			c.why = errors.Errorf("%s: %s", m.name(), m.state.trouble)
 		}
@@ -267,12 +267,15 @@ func (c *coordinator) brought() {
 	if c.stuck++; left < c.left {
 		c.left, c.stuck = left, 0
 	}
+	if c.still++; left != c.last || busy {
+		c.last, c.still = left, 0
+	}
 	switch {
 	case c.outbid():
 		c.again(errOutbid)
-	case all && (left <= nearRows || c.stuck >= stuckAfter && left < math.MaxUint64):
+	case all && (left <= nearRows || c.stuck >= stuckAfter && left <= mostRows):
 		c.enter(phaseFreeze)
-	case c.stuck >= 4*stuckAfter:
+	case c.still >= 4*stuckAfter:
 		if c.why == nil {
 			c.why = errors.New("no rows come")
 		}

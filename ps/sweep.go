@@ -17,7 +17,7 @@ func (w *sweep) begin() { *w = sweep{active: true} }
 // removes tells whether there may still be rows that are not the shard's.
 func (w *sweep) removes() bool { return w.active && !w.moving }
 
-const sweepEntries = 256 // of the index, a step
+const sweepEntries = 512 // of the index, a step
 
 // sweepStep does a part, if there is something to do. The caller holds mu.
 func (s *Shard) sweepStep() {
