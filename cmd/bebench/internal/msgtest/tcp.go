@@ -26,11 +26,11 @@ const readBuffer = 64 << 10
 // has no RDMA: with batch, all messages that are posted on a socket go out in one
 // writev, by a goroutine of the socket's; without, Post writes.
 type overTCP struct {
-	batch  bool
-	send   int // Params.TCPBuffer
-	ln     net.Listener
-	mu     sync.Mutex
-	idle   [][]byte // buffers to use again
+	batch bool
+	send  int // Params.TCPBuffer
+	ln    net.Listener
+	mu    sync.Mutex
+	idle  [][]byte // buffers to use again
 }
 
 func (o *overTCP) alloc(n int) ([]byte, error) { return make([]byte, n), nil }
