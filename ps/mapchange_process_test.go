@@ -3,7 +3,6 @@
 package ps_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -23,26 +22,12 @@ func TestMapChangeProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
-	testMapChangeProcesses(t, "", "400ms", 300)
-}
-
-// testMapChangeProcesses has clients go over RDMA if there is a device.
-func testMapChangeProcesses(t *testing.T, device, lease string, calls int64) {
-	const shards, replicas = 4, 2
+	const shards, replicas, calls = 4, 2, 300
 	cfg := channel.Config{Service: "ps", Recovery: channel.Recovery{PingInterval: 200 * time.Millisecond, PingTimeout: time.Second, RedialMax: 200 * time.Millisecond}}
-	if device != "" {
-		d := deviceNamed(device)
-		t.Cleanup(func() { eventually(t, "close the device", func() bool { return d.Close() == nil }) })
-		cfg.RDMA = d
-	}
-	var at [shards][]channel.Endpoint
+	at := make([][]channel.Endpoint, shards)
 	for i := range at {
 		for j := range replicas {
-			e := channel.Endpoint{Name: fmt.Sprint(i, ".", j), TCP: testprocess.Addr(t)}
-			if device != "" {
-				e.RDMA = testprocess.Addr(t)
-			}
-			at[i] = append(at[i], e)
+			at[i] = append(at[i], channel.Endpoint{Name: fmt.Sprint(i, ".", j), TCP: testprocess.Addr(t)})
 		}
 	}
 	now := ps.NewMap(ps.ByHash, at[:shards-1]...)
@@ -50,16 +35,16 @@ func testMapChangeProcesses(t *testing.T, device, lease string, calls int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all [shards][]*testprocess.Process
+	all := make([][]*testprocess.Process, shards)
 	for i, list := range at {
 		peers := testprocess.Addr(t) + " " + testprocess.Addr(t)
 		for j, e := range list {
-			p := testprocess.New(t, replicaEnv, fmt.Sprintln(lease, i, shards, j, cmp.Or(device, "-"), e.TCP, cmp.Or(e.RDMA, "-"), peers)+string(text))
+			p := testprocess.New(t, replicaEnv, fmt.Sprintln("400ms", i, shards, j, "-", e.TCP, "-", peers)+string(text))
 			p.Start()
 			all[i] = append(all[i], p)
 		}
 	}
-	for _, p := range slices.Concat(all[:]...) {
+	for _, p := range slices.Concat(all...) {
 		p.Line()
 	}
 	client := func() *ps.Client {
@@ -88,21 +73,21 @@ func testMapChangeProcesses(t *testing.T, device, lease string, calls int64) {
 		l.more(calls)
 		t.Logf("%s in %v: p99 %v, %v before", desc, took, l.take(), steady)
 	}
-	change("a shard comes", ps.NewMap(ps.ByHash, at[:]...))
-	other := ps.NewMap(ps.ByHash, at[:]...)
+	change("a shard comes", ps.NewMap(ps.ByHash, at...))
+	other := ps.NewMap(ps.ByHash, at...)
 	for i := range other.Bounds {
 		other.Bounds[i].Shard = (i + 1) % shards
 	}
 	change("all ranges move", other)
 	fewer := *other
-	fewer.Replicas = slices.Clone(at[:])
+	fewer.Replicas = slices.Clone(at)
 	for i := range fewer.Replicas {
 		fewer.Replicas[i] = fewer.Replicas[i][i%replicas:][:1]
 	}
 	change("replicas are left out", &fewer)
 	back := *other
 	change("they come back", &back)
-	change("all ranges move back", ps.NewMap(ps.ByHash, at[:]...))
+	change("all ranges move back", ps.NewMap(ps.ByHash, at...))
 	last := ps.NewMap(ps.ByHash, at[:shards-1]...)
 	slices.Reverse(last.Replicas[0]) // the order of replicas means nothing
 	last.Bounds[0].Shard, last.Bounds[1].Shard = 1, 0

@@ -22,8 +22,3 @@ func TestDeviceReplicaProcesses(t *testing.T) {
 	}
 	testReplicaProcesses(t, name, append(replicaFaults, replicaFault{"link down", set(netlink.LinkSetDown), set(netlink.LinkSetUp)}))
 }
-
-// TestDeviceMapChangeProcesses is TestMapChangeProcesses over RDMA on a real device.
-func TestDeviceMapChangeProcesses(t *testing.T) {
-	testMapChangeProcesses(t, testdev.Name(t), "2s", 20) // on a machine that may be emulated
-}

@@ -139,6 +139,9 @@ func (f *psFlags) check(c *cobra.Command, hosts []string) error {
 	if err := f.cfg.Check(); err != nil {
 		return exit.Usagef("%w", err)
 	}
+	if f.changes() { // so that fetches and pushes of every phase are measured
+		f.cfg.SliceBytes /= 8
+	}
 	return f.checkChange(c, hosts)
 }
 
