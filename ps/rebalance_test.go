@@ -343,9 +343,9 @@ func TestRebalanceRefuses(t *testing.T) {
 	hash.By = ps.ByHash
 	same.Version = 1
 	none.Replicas = [][]channel.Endpoint{m.endpoints[0], nil}
-	for desc, to := range map[string]*ps.Map{"by hash": &hash, "the same version": &same, "a shard without replicas": &none, "nothing": nil} {
-		if err := ps.Rebalance(t.Context(), m.first, to, ps.RebalanceConfig{}); err == nil {
-			t.Errorf("%s: it is done", desc)
+	for desc, to := range map[string]*ps.Map{"load the rows anew": &hash, "it must be higher": &same, "no replicas": &none, "there is no map": nil} {
+		if err := ps.Rebalance(t.Context(), m.first, to, ps.RebalanceConfig{}); err == nil || !strings.Contains(err.Error(), desc) {
+			t.Errorf("want an error that says %q: %v", desc, err)
 		}
 	}
 	other := *equalMap(3, m.endpoints, 1, 0)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
@@ -254,7 +255,7 @@ func TestHostileLending(t *testing.T) {
 	r := h.srq.rq[0]
 	h.srq.rq = h.srq.rq[1:]
 	e.Complete(1, &cq.Completion{ID: r.ID, ByteLen: wire.HeaderLen, Opcode: cq.Recv})
-	if !errors.Is(e.Err(), ErrProtocol) {
+	if err := e.Err(); !errors.Is(err, ErrProtocol) || !strings.Contains(err.Error(), "credits used") {
 		t.Errorf("a message beyond what was granted: %v", e.Err())
 	}
 	if len(h.srq.rq) != 16 {

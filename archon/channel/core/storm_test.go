@@ -152,6 +152,21 @@ func TestSlowReplicaGetsLess(t *testing.T) {
 	}
 }
 
+// TestHedgesLeaveHalf: hedges use up half of what was saved, the rest is for retries.
+func TestHedgesLeaveHalf(t *testing.T) {
+	b := NewBudget(&Config{RetryRatio: 0.1, RetryBurst: 10})
+	hedges, retries := 0, 0
+	for b.Hedge() {
+		hedges++
+	}
+	for b.Retry() {
+		retries++
+	}
+	if hedges != 5 || retries != 5 || b.Denied() != 2 {
+		t.Errorf("%d hedges and %d retries of 10, %d denied", hedges, retries, b.Denied())
+	}
+}
+
 // TestHedgesCutTheTail: and cost no more than their budget. The control has none.
 func TestHedgesCutTheTail(t *testing.T) {
 	measure := func(q float64) (p99 time.Duration, extra float64) {
