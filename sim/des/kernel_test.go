@@ -199,3 +199,25 @@ func BenchmarkHold(b *testing.B) {
 		})
 	}
 }
+
+// TestSoon: of an event that is next when another is handled, Soon tells before.
+func TestSoon(t *testing.T) {
+	k := New()
+	var got []string
+	say := func(what string) func(a, b int32) {
+		return func(a, b int32) { got = append(got, fmt.Sprint(what, a, b)) }
+	}
+	plain, hinted := k.Handle(say("plain ")), k.Handle(say("run "))
+	k.Soon(hinted, say("soon "))
+	k.At(1, plain, 1, 1)
+	k.At(2, hinted, 2, 2)
+	k.At(3, plain, 3, 3)
+	k.At(4, hinted, 4, 4)
+	if err := k.Run(Never); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"soon 2 2", "plain 1 1", "run 2 2", "soon 4 4", "plain 3 3", "run 4 4"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

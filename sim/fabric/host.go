@@ -18,10 +18,9 @@ type flow struct {
 	// which would then count as lost, and go in their class from then on.
 	answers bool
 
-	react     reaction // at the sender
 	nextAvail des.Time // when its limit lets the next frame go
-
-	notifyAt des.Time // at the receiver: when it may send a CNP again
+	notifyAt  des.Time // at the receiver: when it may send a CNP again
+	react     reaction // at the sender
 }
 
 // Host is a machine with one NIC of one port. Its methods belong to the goroutine

@@ -112,7 +112,7 @@ func (n *NIC) Deliver(now time.Duration, p *Packet) {
 	n.settle()
 }
 
-// Prefetch prepares for the delivery of a packet.
+// Prefetch has the cache get the queue pair for which a packet is that will be delivered.
 func (n *NIC) Prefetch(p *Packet) { prefetch.Object(n.qps.like(p.DestQP)) }
 
 func (n *NIC) deliver(p *Packet) {
