@@ -19,7 +19,7 @@ type Config struct {
 	InitialScale float32 // initial values lie in [-InitialScale, InitialScale); 0: all are 0
 	MaxRows      int     // rows that may take memory; 0: 2^32 - 2
 	MaxKeys      int     // keys a request; 0: 2^20
-	MaxClients   int     // clients whose pushes are remembered, about 200 bytes each, at most 1200; 0: 65536
+	MaxClients   int     // clients whose pushes are remembered, about 200 bytes each, at most 17 KB; 0: 65536
 
 	// Map says which keys are this shard's when it begins; see Rebalance for how that
 	// changes. Clients of an older map are refused. nil: those of NewMap by hash, and

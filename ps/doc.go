@@ -45,7 +45,7 @@
 // order, and after a restore, if the snapshot has the first. So channels may repeat a
 // Push ([NewChannelClient]), and a caller may, with PushCall.Again.
 //
-// What is remembered of a client is at most 64 runs of numbers without a gap, however long;
+// What is remembered of a client is at most 1024 runs of numbers without a gap, however long;
 // a gap is a Push that failed or is still on its way. Beyond that, and beyond
 // Config.MaxClients clients, of which the one whose last new Push is longest ago is
 // forgotten, a shard cannot tell a repetition from a first try any more, and refuses

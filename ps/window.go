@@ -2,8 +2,9 @@ package ps
 
 import "slices"
 
-// maxSpans bounds the memory of a window: 16 bytes each.
-const maxSpans = 64
+// maxSpans bounds the memory of a window: 16 bytes each. There are about as many as pushes
+// of a client are outstanding at a shard that gets keys by a new map, and has them wait meanwhile.
+const maxSpans = 1024
 
 // window is which sequence numbers of one client were applied: all in spans, none
 // between and above them, and nobody knows up to floor. A client that counts up leaves

@@ -16,9 +16,11 @@ var MethodMap = archon.NewMethod("ps.Map")
 const versionKey = "ps-map-version"
 
 // WrongMapError is a part of a request that a shard refused because its client has
-// another map: nothing of that part was applied, though other shards may have applied
-// theirs. FetchMap gets the shard's map, for a client that has the newer one of the two.
-// Its code is Aborted: the same request is refused again.
+// another map, though other shards may have applied their parts. If the shard's is the
+// newer one, no replica of it applied the part or ever will; if it is the older one, a copy
+// of the same request may be applied later. A client of NewMapClient goes on by itself,
+// and gives such an error, as a cause, if the two did not get the same map in time; it
+// repeats the rest with PushCall.Again. Its code is Aborted.
 type WrongMapError struct {
 	Version uint32 // of the shard's map
 	Err     error
