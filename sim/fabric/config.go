@@ -52,6 +52,7 @@ type SwitchConfig struct {
 	EgressBytes int      // what one egress queue of a class may hold; 0: the whole buffer
 	Latency     des.Time // 0: the default
 	PFC         bool     // pause instead of dropping
+	PauseQuanta bool     // a pause ends by itself after 65,535 quanta, and is renewed before
 	ECN         ECN      // of the data class
 	LossyECN    ECN      // of the lossy class: of datagrams that allow it
 	LossyShare  float64  // of the free buffer that one queue of the lossy class may hold; 0: the default

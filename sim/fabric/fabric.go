@@ -41,6 +41,7 @@ type Fabric struct {
 	ticks func(*flow)
 
 	fetchKind, dmaKind, unstickKind, udKind, rerouteKind des.Kind
+	renewKind, expireKind                                des.Kind
 
 	kickKind, sentKind, arriveKind, runKind, wakeKind, bellKind, ringKind, unparkKind des.Kind
 }
@@ -65,6 +66,8 @@ func New(cfg Config) *Fabric {
 	f.unstickKind = f.k.Handle(func(a, _ int32) { f.hosts[a].unstick() })
 	f.udKind = f.k.Handle(func(a, b int32) { f.hosts[a].udReady(b) })
 	f.rerouteKind = f.k.Handle(func(a, _ int32) { f.reroute(int(a)) })
+	f.renewKind = f.k.Handle(func(a, _ int32) { f.ports[a].renew() })
+	f.expireKind = f.k.Handle(func(a, _ int32) { f.ports[a].expire() })
 	return f
 }
 

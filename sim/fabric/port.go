@@ -9,7 +9,7 @@ type PortStats struct {
 	Drops          uint64 // frames that found no room in the egress queue or the buffer
 	Lost           uint64 // on the wire
 	Marked         uint64 // ECN
-	PausesSent     uint64 // XOFF, to the peer
+	PausesSent     uint64 // XOFF, to the peer, each renewal too
 	PausesReceived uint64
 	Paused         des.Time // the data class may not send; a pause that lasts is not in it
 }
@@ -34,6 +34,7 @@ type port struct {
 	pause    *frame // goes out before everything
 	paused   bool   // the data class
 	since    des.Time
+	pausedTo des.Time // with PauseQuanta
 	tx       *frame
 	starting bool
 	kickAt   des.Time // when it looks again by itself
@@ -45,8 +46,9 @@ type port struct {
 	ingress  int // bytes of the buffer
 	over     int // bytes of the headroom
 	headroom int
-	shift    int  // of the dynamic threshold
-	xoff     bool // the peer was told to pause
+	shift    int      // of the dynamic threshold
+	xoff     bool     // the peer was told to pause
+	renewAt  des.Time // with PauseQuanta
 
 	stats PortStats
 }
@@ -229,6 +231,7 @@ func (p *port) setPaused(off bool) {
 	now := p.f.k.Now()
 	if off {
 		p.stats.PausesReceived++
+		p.resumeLater()
 	}
 	switch {
 	case off && !p.paused:

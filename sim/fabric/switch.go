@@ -137,7 +137,9 @@ func (s *Switch) checkPause(in *port) {
 
 // sendPause has a pause frame leave after the frame on the wire.
 func (p *port) sendPause(off bool) {
-	p.xoff = off
+	if p.xoff = off; off {
+		p.pauseLater()
+	}
 	fr := p.pause
 	if fr == nil {
 		fr = p.f.newFrame()

@@ -98,7 +98,7 @@ func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
 	cfg := fabric.Config{
 		Seed: s.Seed, SkipWrites: true,
 		Switch: fabric.SwitchConfig{
-			BufferBytes: sw.BufferBytes, EgressBytes: sw.EgressBytes, Latency: sw.Latency.time(), PFC: !sw.Lossy,
+			BufferBytes: sw.BufferBytes, EgressBytes: sw.EgressBytes, Latency: sw.Latency.time(), PFC: !sw.Lossy, PauseQuanta: sw.PauseQuanta,
 			ECN: fabric.ECN{KminBytes: sw.KminBytes, KmaxBytes: sw.KmaxBytes, Pmax: sw.Pmax, Gbps: sw.ECNGbps},
 		},
 		NIC: fabric.NICConfig{MTU: mtuOf(v.mtu(s)), Quantum: s.NIC.Quantum, Cache: caches[s.NIC.Cache]()},

@@ -45,6 +45,7 @@ type Switch struct {
 	BufferBytes int     `json:"buffer_bytes,omitempty"`   // default 16 MiB
 	EgressBytes int     `json:"egress_bytes,omitempty"`   // bound of one queue; 0: the buffer's
 	Lossy       bool    `json:"lossy,omitempty"`          // without PFC: frames are dropped
+	PauseQuanta bool    `json:"pause_quanta,omitempty"`   // pauses end by themselves, and are renewed before
 	KminBytes   int     `json:"ecn_kmin_bytes,omitempty"` // of ports at ecn_gbps; of others in proportion
 	KmaxBytes   int     `json:"ecn_kmax_bytes,omitempty"` // 0: no marks
 	Pmax        float64 `json:"ecn_pmax,omitempty"`
