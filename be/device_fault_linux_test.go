@@ -93,8 +93,8 @@ func TestDeviceQPError(t *testing.T) {
 	exchange(t, newClient, again, 100_000, 2)
 }
 
-// TestDevicePortDownAndUp: the interface below the device goes down under load and comes
-// back, with the address at another GID index.
+// TestDevicePortDownAndUp (case C17): the interface below the device goes down under load
+// and comes back, with the address at another GID index.
 func TestDevicePortDownAndUp(t *testing.T) {
 	name := testdev.Name(t)
 	link := testdev.Interface(t, name)

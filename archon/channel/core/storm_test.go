@@ -62,7 +62,8 @@ func TestTotalOutage(t *testing.T) {
 	}
 }
 
-// TestBudgetAlone bounds attempts where nobody is ejected.
+// TestBudgetAlone: attempts are few where nobody is ejected, too. Selection sees to most of
+// it; what the budget does, TestTotalOutage shows.
 func TestBudgetAlone(t *testing.T) {
 	if _, ratio := storm(t, 1, Config{EjectShare: -1, HedgeQuantile: -1}, Failed, 1000, 4*time.Second); ratio > 1.2 {
 		t.Errorf("%.3f attempts a call", ratio)
