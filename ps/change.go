@@ -30,6 +30,8 @@ import (
 type change struct {
 	ticket   uint64 // 0: there is none
 	next     *Map
+	sum      uint64 // of next
+	leaves   bool   // keys leave with it
 	pulls    *pulls
 	frozen   bool
 	prepared bool
@@ -51,7 +53,7 @@ func (g *group) beginChange(ticket uint64, next *Map) {
 		return
 	}
 	g.abort(g.change.ticket)
-	g.change = change{ticket: ticket, next: next, pulls: newPulls(next)}
+	g.change = change{ticket: ticket, next: next, sum: next.sum(), leaves: g.shard.own.loses(next), pulls: newPulls(next)}
 	g.shard.pulls = g.change.pulls
 }
 
@@ -127,6 +129,8 @@ func (g *group) commit(made uint64, m *Map, now time.Duration) error {
 	case o.loses(m) && !(g.change.prepared && g.change.ticket == made):
 		return nil
 	case o.gains(m) && !g.staged(made):
+		return nil
+	case g.change.prepared && g.change.ticket != made && !o.loses(m) && !o.gains(m): // that other one may be decided
 		return nil
 	}
 	entry := appendCommit(nil, made, m)

@@ -102,18 +102,19 @@ func parseChange(b []byte) (r changeRequest, err error) {
 //	40  u64  ticket of the change that brings rows to it
 //	48  u64  about how many of them are not here
 //	56  u64  checksum of its map
-//	64  u32  version of its map
-//	68  u32  flags, see below
-//	72  u32  its number; 76 u32 of how many replicas
-//	80  what keeps it from getting on, as text
+//	64  u64  checksum of the map of the change that takes keys from it
+//	72  u32  version of its map
+//	76  u32  flags, see below
+//	80  u32  its number; 84 u32 of how many replicas
+//	88  what keeps it from getting on, as text
 type changeState struct {
-	inc, ballot, made, ticket, pos, stage, left, sum uint64
-	version, flags                                   uint32
-	self, replicas                                   int
-	trouble                                          string
+	inc, ballot, made, ticket, pos, stage, left, sum, next uint64
+	version, flags                                         uint32
+	self, replicas                                         int
+	trouble                                                string
 }
 
-const stateHead = 80
+const stateHead = 88
 
 const (
 	stateJoining  = 1 << iota // it is not up to date
@@ -129,7 +130,7 @@ const (
 func (s *changeState) is(flags uint32) bool { return s.flags&flags == flags }
 
 func (s *changeState) append(b []byte) []byte {
-	for _, v := range [...]uint64{s.inc, s.ballot, s.made, s.ticket, s.pos, s.stage, s.left, s.sum} {
+	for _, v := range [...]uint64{s.inc, s.ballot, s.made, s.ticket, s.pos, s.stage, s.left, s.sum, s.next} {
 		b = binary.LittleEndian.AppendUint64(b, v)
 	}
 	for _, v := range [...]uint32{s.version, s.flags, uint32(s.self), uint32(s.replicas)} {
@@ -142,11 +143,11 @@ func parseChangeState(b []byte) (s changeState, err error) {
 	if len(b) < stateHead {
 		return s, archon.Errorf(archon.Internal, "answer about a map of %d bytes, at least %d", len(b), stateHead)
 	}
-	for i, v := range [...]*uint64{&s.inc, &s.ballot, &s.made, &s.ticket, &s.pos, &s.stage, &s.left, &s.sum} {
+	for i, v := range [...]*uint64{&s.inc, &s.ballot, &s.made, &s.ticket, &s.pos, &s.stage, &s.left, &s.sum, &s.next} {
 		*v = binary.LittleEndian.Uint64(b[8*i:])
 	}
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(b[at:]) }
-	s.version, s.flags, s.self, s.replicas = u32(64), u32(68), int(u32(72)), int(u32(76))
+	s.version, s.flags, s.self, s.replicas = u32(72), u32(76), int(u32(80)), int(u32(84))
 	s.trouble = string(b[stateHead:])
 	if s.inc == 0 || s.replicas < 1 || s.replicas > maxReplicas || s.self >= s.replicas {
 		return s, archon.Errorf(archon.Internal, "answer of replica %d of %d, incarnation %#x", s.self, s.replicas, s.inc)
@@ -204,7 +205,7 @@ func (g *group) step(r *changeRequest, now time.Duration) (changeState, error) {
 func (g *group) state(now time.Duration) changeState {
 	g.expire(now)
 	o, c := &g.shard.own, &g.change
-	s := changeState{inc: g.inc, ballot: g.ballot, made: o.made, ticket: c.ticket, pos: c.pos, version: o.version(), sum: o.sum(), self: g.self, replicas: len(g.peers)}
+	s := changeState{inc: g.inc, ballot: g.ballot, made: o.made, ticket: c.ticket, pos: c.pos, version: o.version(), sum: o.sum(), next: c.sum, self: g.self, replicas: len(g.peers)}
 	if g.stage != nil {
 		s.stage, s.left, s.trouble = g.stage.ticket, g.stage.left(), g.stage.says()
 	}

@@ -18,6 +18,12 @@ import (
 // know; and by a look at all replicas of the shards between which keys move, another one
 // finds out: if one of them has the new map, the change is decided, and if none has,
 // and all have heard of the other one's ticket, it never will be.
+//
+// Of two different changes one is decided at most: each tells a replica of every shard of
+// its ticket, and one with a lower ticket cannot prepare there any more. If that
+// has prepared before, which may be everywhere, it may only be taken for dead when every
+// replica was told, and none has its map; else it is to be completed first. If no keys
+// move, a replica of each shard prepares the change.
 type coordinator struct {
 	from, to *Map
 	text     []byte // of to
@@ -47,6 +53,8 @@ type member struct {
 	state       changeState
 	inc, pos    uint64 // its log when the last rows were asked for
 	absent      bool   // all replicas of the shard were found at other addresses
+	ends        bool   // it has prepared another change, which is dead
+	votes       bool   // no keys move, and it prepares for its shard all the same
 	heard       bool   // in this round
 	err         error  // why not
 	missed      int    // rounds one after the other
@@ -165,17 +173,17 @@ func (c *coordinator) round() (list []order) {
 			switch {
 			case m.gets && !m.loses && m.state.version < c.from.Version: // it was in none of the maps before
 				add(i, stepCommit, func(r *changeRequest) { r.m, r.text, r.what = c.from, c.fromText, c.ticket })
-			case m.loses || m.gets:
+			default:
 				add(i, stepLook, nil)
 			}
 		case phaseBegin, phaseBring:
 			if bring := c.phase == phaseBring && c.rounds%2 == 0; bring && m.gets {
 				add(i, stepBring, func(r *changeRequest) { withMap(r); r.sources = c.sources(m.shard) })
-			} else if !bring && m.loses {
+			} else if !bring && (m.prepares() || m.ends) {
 				add(i, stepBegin, withMap)
 			}
 		case phaseFreeze:
-			if m.loses {
+			if m.prepares() {
 				add(i, stepFreeze, func(r *changeRequest) { r.pos = uint64(c.lease) })
 			}
 		case phaseFinish:
@@ -186,7 +194,7 @@ func (c *coordinator) round() (list []order) {
 				add(i, stepFinish, nil)
 			}
 		case phasePrepare:
-			if m.loses {
+			if m.prepares() {
 				add(i, stepPrepare, func(r *changeRequest) { r.what, r.pos = m.inc, m.pos })
 			}
 		case phaseTake:
@@ -202,7 +210,7 @@ func (c *coordinator) round() (list []order) {
 				add(i, stepCommit, commit)
 			}
 		case phaseAbort:
-			if m.loses || m.gets {
+			if m.prepares() || m.gets {
 				add(i, stepAbort, nil)
 			}
 		}
@@ -316,6 +324,9 @@ func (c *coordinator) missing(shard int) error {
 	}
 	return why
 }
+
+// prepares tells whether a member has to prepare the change.
+func (m *member) prepares() bool { return m.loses || m.votes }
 
 func losing(m *member) bool  { return m.loses }
 func getting(m *member) bool { return m.gets }

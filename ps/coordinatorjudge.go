@@ -2,6 +2,7 @@ package ps
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -17,7 +18,11 @@ func (c *coordinator) judge() (pause time.Duration, final error) {
 	case phaseFence:
 		return later, c.fenced()
 	case phaseBegin:
-		c.keep(losing, func(s *changeState) bool { return s.ticket == c.ticket && !s.is(stateBusy) }, phaseBring)
+		next, moves := phaseBring, c.moves()
+		if !moves {
+			next = phaseFreeze
+		}
+		c.keep((*member).prepares, func(s *changeState) bool { return s.ticket == c.ticket && !(moves && s.is(stateBusy)) }, next)
 		return later, nil
 	case phaseBring:
 		if c.rounds%2 == 0 {
@@ -31,7 +36,11 @@ func (c *coordinator) judge() (pause time.Duration, final error) {
 			m := &c.members[i]
 			m.inc, m.pos = m.state.inc, m.state.pos
 		}
-		c.keep(losing, c.frozen, phaseFinish)
+		if c.moves() {
+			c.keep(losing, c.frozen, phaseFinish)
+		} else {
+			c.keep((*member).prepares, func(s *changeState) bool { return s.ticket == c.ticket && s.is(stateFrozen) }, phasePrepare)
+		}
 		c.thaw()
 	case phaseFinish:
 		if !c.all(losing, c.frozen) || !c.same() {
@@ -83,7 +92,9 @@ func (c *coordinator) same() bool {
 }
 
 // has tells whether a replica has the new map, or a later one.
-func (c *coordinator) has(s *changeState) bool { return s.version >= c.to.Version }
+func (c *coordinator) has(s *changeState) bool {
+	return s.version > c.to.Version || s.version == c.to.Version && s.sum == c.sum
+}
 
 // lookAgain has a change that does not get on looked at as by another coordinator: if all
 // replicas of a shard began anew, nobody may have the rows that it was to get.
@@ -138,18 +149,14 @@ func (c *coordinator) looked() error {
 
 // fenced sees whether the change was decided before.
 func (c *coordinator) fenced() error {
-	if c.all(anyone, func(s *changeState) bool { return s.version == c.to.Version && !s.is(stateShut) }) {
+	if c.all(anyone, func(s *changeState) bool { return c.has(s) && !s.is(stateShut) }) {
 		c.enter(phaseDone)
 		return nil
 	}
-	moves := false
 	for i := range c.members {
 		m := &c.members[i]
-		if !m.loses && !m.gets {
-			continue
-		}
-		moves = true
-		if m.heard && m.state.version >= c.to.Version {
+		m.votes = false
+		if m.heard && c.has(&m.state) && (m.loses || m.gets || m.state.made != 0 && !c.moves()) {
 			c.decided = m.state.made
 			if c.decided == 0 {
 				return errors.Errorf("ps: rebalance: %s began with map version %d, and without the rows that are its own by that: start it with the map in force", m.name(), c.to.Version)
@@ -159,13 +166,14 @@ func (c *coordinator) fenced() error {
 	switch {
 	case c.decided != 0:
 		c.enter(phaseTake)
-	case !moves:
-		c.decided = c.ticket
-		c.enter(phaseTake)
 	case c.outbid():
 		c.again(errOutbid)
 	default:
-		if err := c.whole(false); err != nil {
+		err := c.whole(false)
+		if err == nil {
+			err = c.alone()
+		}
+		if err != nil {
 			c.why = err
 			if c.rounds >= mayMiss {
 				c.again(err)
@@ -176,6 +184,9 @@ func (c *coordinator) fenced() error {
 			m := &c.members[i]
 			m.absent = (m.loses || m.gets) && !m.heard
 		}
+		if !c.moves() {
+			c.elect()
+		}
 		for shard := range c.source {
 			c.source[shard] = c.pick(shard)
 		}
@@ -183,6 +194,53 @@ func (c *coordinator) fenced() error {
 		c.enter(phaseBegin)
 	}
 	return nil
+}
+
+// alone tells why there may be another change, if so.
+func (c *coordinator) alone() error {
+	type replica struct{ shard, self int }
+	seen, some := map[replica]bool{}, make([]bool, len(c.source))
+	replicas := make([]int, len(c.source))
+	var other *member
+	for i := range c.members {
+		m := &c.members[i]
+		s := &m.state
+		replicas[m.shard] = max(replicas[m.shard], 1, s.replicas)
+		if m.ends = false; !m.heard || s.is(stateJoining) || s.version > c.from.Version && !c.has(s) {
+			continue
+		}
+		seen[replica{m.shard, s.self}], some[m.shard] = true, true
+		if s.is(statePrepared) && s.next != c.sum {
+			other, m.ends = m, true
+		}
+	}
+	if shard := slices.Index(some, false); shard >= 0 {
+		return errors.WithMessagef(c.missing(shard), "no replica of shard %d is up to date, with map version %d at most", shard, c.from.Version)
+	}
+	all := 0
+	for _, n := range replicas {
+		all += n
+	}
+	if other != nil && len(seen) < all {
+		return errors.Errorf("%s has prepared another change of the map: make that again first, or have all replicas up", other.name())
+	}
+	return nil
+}
+
+// moves tells whether keys move.
+func (c *coordinator) moves() bool {
+	return slices.ContainsFunc(c.members, func(m member) bool { return m.loses })
+}
+
+// elect chooses who prepares a change by which no keys move: a replica of each shard.
+func (c *coordinator) elect() {
+	seen := map[int]bool{}
+	for i := range c.members {
+		m := &c.members[i]
+		if m.votes = m.heard && !m.state.is(stateJoining) && m.state.version <= c.from.Version && !seen[m.shard]; m.votes {
+			seen[m.shard] = true
+		}
+	}
 }
 
 var errOutbid = errors.New("another coordinator has begun a change")
@@ -226,7 +284,7 @@ func (c *coordinator) keep(which func(*member) bool, f func(*changeState) bool, 
 // missed gives the attempt up when some member is not heard for so many rounds.
 func (c *coordinator) missed(rounds int) {
 	for i := range c.members {
-		if m := &c.members[i]; (m.loses || m.gets) && !m.absent && m.missed >= rounds {
+		if m := &c.members[i]; (m.prepares() || m.gets) && !m.absent && m.missed >= rounds {
 			c.again(errors.WithMessage(m.err, m.name()))
 			return
 		}
@@ -289,16 +347,16 @@ func (c *coordinator) brought() {
 // prepared will not.
 func (c *coordinator) prepared() {
 	ok := func(s *changeState) bool { return s.ticket == c.ticket && s.is(statePrepared) }
-	if c.whole(true) == nil && c.all(losing, ok) {
+	if c.whole(true) == nil && c.all((*member).prepares, ok) {
 		c.decided = c.ticket
 		c.enter(phaseTake)
 		return
 	}
 	for i := range c.members {
-		if m := &c.members[i]; m.loses && m.heard && !ok(&m.state) {
+		if m := &c.members[i]; m.prepares() && m.heard && !ok(&m.state) {
 			c.again(errors.Errorf("%s is not frozen any more", m.name()))
 			return
 		}
 	}
-	c.again(c.anyMissing(losing, "not all have prepared"))
+	c.again(c.anyMissing((*member).prepares, "not all have prepared"))
 }

@@ -3,7 +3,6 @@ package ps
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/archon/channel"
+	"github.com/byteexpress/byteexpress/internal/testprocess"
 )
 
 const killedKeys = 40
@@ -29,19 +29,11 @@ type served struct {
 
 // serveShards serves two shards of some replicas, which halve the keys.
 func serveShards(t *testing.T, replicas int) *served {
-	free := func() string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		return l.Addr().String()
-	}
 	v := &served{t: t, m: &Map{Version: 1, By: ByRange, Bounds: []Bound{{0, 0}, {killedKeys / 2, 1}}}}
 	for range 2 {
 		var list []channel.Endpoint
 		for range replicas {
-			list = append(list, channel.Endpoint{TCP: free()})
+			list = append(list, channel.Endpoint{TCP: testprocess.Addr(t)})
 		}
 		v.m.Replicas = append(v.m.Replicas, list)
 	}
@@ -49,7 +41,7 @@ func serveShards(t *testing.T, replicas int) *served {
 	for shard, list := range v.m.Replicas {
 		var peers []string
 		for range list {
-			peers = append(peers, free())
+			peers = append(peers, testprocess.Addr(t))
 		}
 		for i, e := range list {
 			s, err := NewShard(Config{Dim: 1, Shard: shard, Map: v.m, LearningRate: 1})

@@ -99,7 +99,7 @@ func (g *group) servesUntil() time.Duration {
 	for i := range g.peers {
 		if p := &g.peers[i]; i != g.self {
 			served := p.leased
-			if !g.change.prepared { // else a peer that seems down may have the new map, and others what was moved
+			if !g.change.prepared || !g.change.leaves { // else a peer that seems down may have the new map, and others what was moved
 				served = max(served, p.downUntil(g.lease))
 			}
 			until = min(until, served)
