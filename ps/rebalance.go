@@ -29,7 +29,7 @@ type RebalanceConfig struct {
 // done; the error says what it waits for. Until a change is decided an error leaves
 // everything as it was; from then on, which the error says, the same call completes it,
 // as it does after this process died: it may be made again at any time, and by several at
-// once.
+// once. Of different changes at the same time one is made, and the others are refused.
 //
 // All replicas of the shards between which keys move have to be up, and those of other
 // shards, one each. Each is one of a Shard with a Map ([Shard.Replicate]), also if it is
