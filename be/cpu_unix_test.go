@@ -1,6 +1,6 @@
 //go:build unix
 
-package be_test
+package be
 
 import (
 	"testing"
@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cpuTime is the processor time of the process so far.
-func cpuTime(t testing.TB) time.Duration {
+// CPUTime is the processor time of the process so far.
+func CPUTime(t testing.TB) time.Duration {
 	var u unix.Rusage
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func newSender(t testing.TB, n *be.Node, size int) *sender {
 // send sends n messages by these sockets in turn, from the one of number first on,
 // and says how long it took until the last was handled, and the processor time.
 func (s *sender) send(socks []*be.Socket, first, n int) cost {
-	start, cpu := time.Now(), cpuTime(s.t)
+	start, cpu := time.Now(), be.CPUTime(s.t)
 	for i := range n {
 		s.window <- struct{}{}
 		m := <-s.tokens
@@ -63,7 +63,7 @@ func (s *sender) send(socks []*be.Socket, first, n int) cost {
 	for range cap(s.window) {
 		<-s.window
 	}
-	return cost{float64(time.Since(start).Nanoseconds()), float64((cpuTime(s.t) - cpu).Nanoseconds())}
+	return cost{float64(time.Since(start).Nanoseconds()), float64((be.CPUTime(s.t) - cpu).Nanoseconds())}
 }
 
 // cost is what sending took, in ns.
