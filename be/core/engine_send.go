@@ -54,7 +54,7 @@ func (e *Engine) schedule(now time.Duration) {
 		e.cap.leave(e) // others need not wait for our slots
 		return
 	}
-	e.chain.batch.now = now
+	e.chain.batch.now, e.chain.batch.every = now, 0
 	for e.controlling > 0 && e.chain.Free() > 0 && e.credits.CanSend() {
 		e.sendControl()
 	}
@@ -165,36 +165,38 @@ const (
 	capFull           // the bound over all engines
 )
 
-// signalEvery is after how many bytes of fragments one is signaled.
-func (e *Engine) signalEvery() int {
-	return max(max(e.window.Limit(), e.cfg.PeerExpect)/signalShare, 1)
+// signalEvery says to the batch after how many bytes of fragments one is signaled.
+func (e *Engine) signalEvery() {
+	if b := e.chain.batch; b.every == 0 {
+		b.every = max(max(e.window.Limit(), e.cfg.PeerExpect)/signalShare, 1)
+	}
 }
 
 // visitWrite prepares one fragment of the socket's oldest granted message.
 func (e *Engine) visitWrite(s *Socket) room {
 	e.stats.Visits++
-	m := s.writing.head
-	n := min(m.length-m.offset, e.cfg.Fragment)
+	m, rest := s.writing.head, e.engineRest
+	n := min(m.length-m.offset, rest.cfg.Fragment)
 	switch {
-	case (m.known || m.offset+n > e.cfg.PeerExpect) && !e.window.Room(n):
+	case (m.known || m.offset+n > rest.cfg.PeerExpect) && !rest.window.Room(n):
 		return windowFull
 	case m.offset+n == m.length && !e.credits.CanSend():
 		// A fragment of many pieces may end early, so that it is not the last one.
 		e.sched.awaitCredit(s)
 		return roomForWrite
-	case e.cap != nil && !e.cap.room(e, n):
+	case e.capped && !e.cap.room(e, n):
 		e.cap.wait(e, n)
 		return capFull
 	}
-	e.chain.batch.every = e.signalEvery()
+	e.signalEvery()
 	n, final := e.chain.write(m, n)
-	e.window.Take(n)
-	if e.cap != nil {
+	rest.window.Take(n)
+	if e.capped {
 		e.cap.take(e, n)
 	}
 	m.refs++
-	e.stats.Fragments++
-	e.stats.WriteBytes += uint64(n)
+	rest.stats.Fragments++
+	rest.stats.WriteBytes += uint64(n)
 	if final {
 		e.credits.Consume()
 		m.unlink()

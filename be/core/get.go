@@ -103,7 +103,7 @@ func (e *Engine) visitRead(s *Socket) room {
 		e.cap.wait(e, n)
 		return capFull
 	}
-	e.chain.batch.every = e.signalEvery()
+	e.signalEvery()
 	if in != nil {
 		e.chain.read(in, n)
 	} else {
