@@ -48,8 +48,12 @@ func serveShards(t *testing.T, replicas int) *served {
 			if err != nil {
 				t.Fatal(err)
 			}
+			lease := 200 * time.Millisecond
+			if slowed {
+				lease = time.Second
+			}
 			inside, outside := archon.NewServer(archon.ServerConfig{}), archon.NewServer(archon.ServerConfig{Workers: 16})
-			r, err := s.Replicate(inside, ReplicaConfig{Peers: peers, Self: i, Lease: 200 * time.Millisecond})
+			r, err := s.Replicate(inside, ReplicaConfig{Peers: peers, Self: i, Lease: lease})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -80,7 +80,9 @@ func TestMoves(t *testing.T) {
 	seeds := uint64(40)
 	if n, err := strconv.ParseUint(os.Getenv("VIRTUAL_SEEDS"), 10, 64); err == nil {
 		seeds = n
-	} else if testing.Short() || slowed {
+	} else if slowed {
+		seeds = 3
+	} else if testing.Short() {
 		seeds = 10
 	}
 	faults, crashes, attempts := 0, map[phase]int{}, 0
