@@ -269,6 +269,19 @@ func TestSocketIsCompact(t *testing.T) {
 	}
 }
 
+// TestEngineIsCompact: a small message that is sent touches five lines of its engine, and
+// one that arrives no more than seven. Go puts objects of 417 to 448 bytes on multiples of
+// 64.
+func TestEngineIsCompact(t *testing.T) {
+	var e Engine
+	if n := unsafe.Offsetof(e.h); n >= 5*64 {
+		t.Errorf("what is sent touches byte %d, want less than 320", n)
+	}
+	if n := unsafe.Sizeof(e); n <= 416 || n > 448 {
+		t.Errorf("an engine has %d bytes, want 417 to 448", n)
+	}
+}
+
 // BenchmarkIdleSockets is a turn of two sockets that send, beside many that do not.
 func BenchmarkIdleSockets(b *testing.B) {
 	for _, idle := range []int{0, 100_000} {
