@@ -33,7 +33,7 @@ func benchmarkGather(b *testing.B, rows, dim, n int) {
 		for i := range n {
 			binary.LittleEndian.PutUint64(keys[8*i:], Hash(uint64(r*n+i))%uint64(rows))
 		}
-		reqs[r] = request{count: n, keys: keys}
+		reqs[r] = request{count: n, keys: keys, shards: 1}
 	}
 	out := make([]byte, 4*dim*n)
 	b.SetBytes(int64(len(out)))
