@@ -228,7 +228,7 @@ func TestLocalRuns(t *testing.T) {
 		{"ps -n 20 --transport tcp --local --rows 100", []string{"fetch tcp"}},
 		{"ps -n 20 --transport auto --replicas 2 --shards 2 --rows 100 --keys 3", []string{"2 shards of 2 replicas", "Requests of 3072 to 3072 bytes", "fetch auto"}},
 		{"ps -D 0.4 --kill 0.1 --replicas 2 --shards 2 --rows 100 --keys 3 --workload training --transport tcp --local", []string{"push over tcp, 99% of the requests", "and 0 requests failed", "verified"}},
-		{"ps -D 0.4 --rebalance-after 0.1 --replicas 2 --shards 2 --rows 500 --keys 3 --outstanding 200 --workload training --transport both", []string{"push over be, 99% of the requests", "push over tcp, 99% of the requests", "and 0 requests failed", "verified"}},
+		{"ps -D 0.4 --rebalance-after 0.1 --replicas 2 --shards 2 --rows 100 --keys 3 --outstanding 4 --workload training --transport both", []string{"push over be, 99% of the requests", "push over tcp, 99% of the requests", "and 0 requests failed", "verified"}},
 		{"devices --why", []string{"default:"}},
 		{"devices --json -", []string{"bebench-devices/1"}},
 		{"doctor", []string{"loop sim:", "0 errors"}},

@@ -161,7 +161,7 @@ const (
 	maxServerWorkers = 1024
 	leastLog         = 16 << 20
 	// lease is that of replicas: pushes wait about so long for one that ended.
-	lease = 500 * time.Millisecond
+	lease = time.Second
 )
 
 // Close stops the replicas and waits for them.
