@@ -14,7 +14,8 @@ import (
 // up to Inbound.Most of each message; the rest of a longer one is up to the window.
 //
 // So few senders, or one that sends now and then, have no round trips to wait for, and
-// of many no more is under way than the bound, and a message for each worker.
+// of many no more is under way than the bound and a message for each worker; and, until
+// that has arrived, what workers took beyond their share before others had peers.
 
 // Inbound is the bound on what the peers of a node, of all its workers together, were
 // told to send and have not sent. Each worker has the share of its peers in it, and more
@@ -29,16 +30,17 @@ type Inbound struct {
 	poke  func()
 }
 
-// NewInbound makes a bound of limit bytes (InboundOf). Of very many peers some have other things to send first, so it is each
-// bytes for every peer that wants to send, if that is more. The order of peers is drawn
-// from the seed. poke is called when there is room again, by any worker's goroutine: then
-// Arrivals.Admit is due on every worker. One worker alone needs none: nil.
+// NewInbound makes a bound of limit bytes (InboundOf). Of very many peers some have other
+// things to send first, so it is each bytes for every peer that wants to send, if that is
+// more. The order of peers is drawn from the seed. poke is called when there is room again,
+// by any worker's goroutine: then Arrivals.Admit is due on every worker. One worker alone
+// needs none: nil.
 func NewInbound(limit, each int, seed uint64, poke func()) *Inbound {
 	return &Inbound{limit: int64(limit), each: int64(each), seed: seed, poke: poke}
 }
 
-// InboundOf is a bound in bytes for a link of a rate in Gb/s, for messages of so many bytes a
-// fragment: what the link carries in 10 us, about as long as it takes from the answer to
+// InboundOf is a bound in bytes for a link of a rate in Gb/s, for messages of so many bytes
+// a fragment: what the link carries in 10 us, about as long as it takes from the answer to
 // an RTS, through both processors, until the message is there. Fast processors and slow
 // links need less, but of a few fragments, or less than 256 KiB, the messages of few senders
 // would be too large a part.

@@ -63,18 +63,23 @@ func TestArrivals(t *testing.T) {
 	}
 }
 
-// arrivalsOf makes a line, what puts a message of n bytes into it, and a count of who
-// was woken.
+// arrivalsOf makes a worker's, what has a peer ask for a message of n bytes, and a count of
+// who was woken.
 func arrivalsOf(t *testing.T, all *Inbound) (a *Arrivals, message func(n int) *incoming, woken *int) {
-	e, _, k, _ := newNull(t)
 	woken = new(int)
 	a = NewArrivals(all, func(Handler) { *woken++ })
-	return a, func(n int) *incoming {
+	return a, peerOf(t, a), woken
+}
+
+// peerOf makes one more peer, which asks for messages of n bytes.
+func peerOf(t *testing.T, a *Arrivals) (message func(n int) *incoming) {
+	e, _, k, _ := newNull(t)
+	return func(n int) *incoming {
 		in := e.newIncoming()
 		in.sock, in.length, in.state = k, n, recvWriting
 		a.expect(0, in)
 		return in
-	}, woken
+	}
 }
 
 // TestArrivalsOfTheDead: a message that was asked for and does not come keeps others
@@ -101,7 +106,7 @@ func TestArrivalsOfTheDead(t *testing.T) {
 func TestArrivalsOfWorkers(t *testing.T) {
 	poked := 0
 	all := NewInbound(400, 0, 1, func() { poked++ })
-	a, first, _ := arrivalsOf(t, all)
+	a, first, woken := arrivalsOf(t, all)
 	b, second, _ := arrivalsOf(t, all)
 	var of [4]*incoming
 	for i := range of {
@@ -119,8 +124,8 @@ func TestArrivalsOfWorkers(t *testing.T) {
 	for _, in := range of[:3] {
 		a.forget(in)
 	}
-	if poked > 0 {
-		t.Error("others were told of room that a worker has messages for")
+	if poked > 0 || *woken == 0 {
+		t.Errorf("of room that a worker has messages for, others were told %d times, it was %d times", poked, *woken)
 	}
 	if a.Admit(0); a.own != 200 || a.turns.n > 0 {
 		t.Errorf("it has %d bytes, its share is 200", a.own)
@@ -130,6 +135,24 @@ func TestArrivalsOfWorkers(t *testing.T) {
 	}
 	if b.Admit(0); b.turns.n > 0 {
 		t.Error("it did not use it")
+	}
+}
+
+// TestArrivalsOfFewPeers: a worker whose peers' share is less than a byte, and in use, has
+// a message to receive all the same.
+func TestArrivalsOfFewPeers(t *testing.T) {
+	all := NewInbound(4, 0, 1, func() {}) // a message counts with a byte
+	a, message, _ := arrivalsOf(t, all)
+	for range 4 {
+		message(100)
+		message = peerOf(t, a)
+	}
+	if more := message(100); a.own != 4 || more.line == &a.invited {
+		t.Fatalf("one worker alone has %d bytes of 4", a.own)
+	}
+	b, message, _ := arrivalsOf(t, all)
+	if in := message(100); in.line != &b.invited {
+		t.Error("a worker with nothing to receive waits for others")
 	}
 }
 
@@ -169,10 +192,7 @@ func TestArrivalsOfManyPeers(t *testing.T) {
 		t.Fatalf("of one peer %d bytes are expected, want 400", a.own)
 	}
 	for range 7 {
-		e, _, k, _ := newNull(t)
-		in := e.newIncoming()
-		in.sock, in.length, in.state = k, 100, recvWriting
-		a.expect(0, in)
+		peerOf(t, a)(100)
 	}
 	if a.Admit(0); a.own != 800 {
 		t.Errorf("of eight peers %d bytes are expected, want 800", a.own)
@@ -196,10 +216,7 @@ func TestArrivalsOfFlood(t *testing.T) {
 	for range 1000 {
 		message(100)
 	}
-	e, _, k, _ := newNull(t)
-	in := e.newIncoming()
-	in.sock, in.length, in.state = k, 100, recvWriting
-	a.expect(0, in)
+	in := peerOf(t, a)(100)
 	turns := 0
 	for now := patience; in.line != &a.invited; now += patience {
 		if a.Admit(now); turns > 1000 {
