@@ -5,6 +5,7 @@ TEXT ·lines(SB), NOSPLIT, $0-16
 	MOVD p+0(FP), R0
 	MOVD n+8(FP), R1
 	ADD  R0, R1
+	AND  $~63, R0
 loop:
 	PRFM (R0), PLDL1KEEP
 	ADD  $64, R0
