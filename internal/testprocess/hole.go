@@ -16,9 +16,8 @@ type Hole struct {
 
 	to    string
 	l     net.Listener
+	conns []net.Conn // serve's
 	wg    sync.WaitGroup
-	mu    sync.Mutex
-	conns []net.Conn
 }
 
 // NewHole starts a proxy to an address. It ends when the test does.
@@ -28,14 +27,14 @@ func NewHole(t testing.TB, to string) *Hole {
 		t.Fatal(err)
 	}
 	h := &Hole{Addr: l.Addr().String(), to: to, l: l}
-	h.wg.Go(h.serve)
+	var serving sync.WaitGroup
+	serving.Go(h.serve)
 	t.Cleanup(func() {
 		l.Close()
-		h.mu.Lock()
+		serving.Wait() // no connections come any more
 		for _, c := range h.conns {
 			c.Close()
 		}
-		h.mu.Unlock()
 		h.wg.Wait()
 	})
 	return h
@@ -59,9 +58,7 @@ func (h *Hole) serve() {
 			_ = conn.(*net.TCPConn).SetReadBuffer(little)
 			_ = conn.(*net.TCPConn).SetWriteBuffer(little)
 		}
-		h.mu.Lock()
 		h.conns = append(h.conns, c, d)
-		h.mu.Unlock()
 		h.wg.Go(func() { h.copy(c, d) })
 		h.wg.Go(func() { h.copy(d, c) })
 	}
