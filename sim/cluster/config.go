@@ -75,7 +75,7 @@ func (c *Config) fill() error {
 		{"EagerBytes", &c.EagerBytes, 8 << 10, 256, 1 << 20},
 		{"Fragment", &c.Fragment, 64 << 10, 256, 1 << 30},
 		{"Window", &c.Window, max(256<<10, c.Fragment), 256, 1 << 40},
-		{"InboundBytes", &c.InboundBytes, max(256<<10, 4*c.Fragment), 256, math.MaxInt},
+		{"InboundBytes", &c.InboundBytes, core.InboundOf(0, c.Fragment), 256, math.MaxInt},
 		{"MaxMessage", &c.MaxMessage, 64 << 20, 1, math.MaxInt32},
 		{"Backlog", &c.Backlog, 128, 1, 1 << 20},
 		{"MaxSockets", &c.MaxSockets, 1 << 16, 1, 1 << 24},

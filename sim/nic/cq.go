@@ -120,9 +120,6 @@ func (c *CQ) Arm(solicitedOnly bool) {
 	c.arm.Store(want)
 }
 
-// Waiting reports that there is something to poll.
-func (c *CQ) Waiting() bool { return c.head.Load() != c.tail.Load() }
-
 // Overflowed reports that a completion was dropped for lack of room.
 func (c *CQ) Overflowed() bool { return c.over.Load() }
 
