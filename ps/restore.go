@@ -103,12 +103,12 @@ type decoder struct {
 	nrows   uint64
 	ncl     uint64
 
-	is      ownership // of the shard
-	own     ownership // that it is to have
-	text    [2][]byte // of the maps
-	settled bool      // own is decided
-	copied  bool      // from a replica
-	staged  *Map      // by which there are more rows than the replica's own
+	is      ownership           // of the shard
+	own     ownership           // that it is to have
+	text    [2 + maxPast][]byte // of the maps
+	settled bool                // own is decided
+	copied  bool                // from a replica
+	staged  *Map                // by which there are more rows than the replica's own
 }
 
 var errTruncated = errors.New("the snapshot ends too early")

@@ -9,13 +9,14 @@ import (
 
 // mapHead is what a block of the kind blockMap begins with: the ticket of the change that
 // brought the map, u64, the lowest version that is served, u32, and which map it is,
-// u32: 0 the shard's, 1 the one before it, while not all of its rows are served. A part of
-// the map's text follows; further blocks have the rest.
+// u32: 0 the shard's, 1 the one before it, while not all of its rows are served, 2 and
+// above the past ones, oldest first. A part of the map's text follows; further blocks
+// have the rest.
 const mapHead = 16
 
 // mapBlocks calls f with the payload of each block of the maps.
 func (o *ownership) mapBlocks(f func(payload []byte) error) error {
-	for which, m := range [...]*Map{o.m, o.before} {
+	for which, m := range append([]*Map{o.m, o.before}, o.past...) {
 		if m == nil {
 			continue
 		}
@@ -58,12 +59,21 @@ func (d *decoder) settle() error {
 		return nil
 	}
 	d.settled = true
-	for i, m := range [...]**Map{&d.own.m, &d.own.before} {
-		if len(d.text[i]) > 0 {
-			*m = new(Map)
-			if err := (*m).UnmarshalText(d.text[i]); err != nil {
-				return err
-			}
+	for i, text := range d.text {
+		if len(text) == 0 {
+			continue
+		}
+		m := new(Map)
+		if err := m.UnmarshalText(text); err != nil {
+			return err
+		}
+		switch i {
+		case 0:
+			d.own.m = m
+		case 1:
+			d.own.before = m
+		default:
+			d.own.past = append(d.own.past, m)
 		}
 	}
 	is := &d.is

@@ -62,14 +62,15 @@ func TestRestoreByMap(t *testing.T) {
 	}
 }
 
-// TestLongMapInSnapshot: a map whose text is longer than a block is restored whole.
+// TestLongMapInSnapshot: a map whose text is longer than a block is restored whole, with
+// those before it.
 func TestLongMapInSnapshot(t *testing.T) {
 	m := mapOf(3)
 	for i := range uint64(20000) {
 		m.Bounds = append(m.Bounds, Bound{First: (i + 1) << 40})
 	}
 	s := newTestShard(t, Config{Map: m})
-	s.own.before = mapOf(2)
+	s.own.before, s.own.past = mapOf(2), []*Map{mapOf(1), mapOf(2)}
 	var b bytes.Buffer
 	if err := s.Snapshot(&b); err != nil {
 		t.Fatal(err)
@@ -78,7 +79,7 @@ func TestLongMapInSnapshot(t *testing.T) {
 	if err := again.Restore(&b); err != nil {
 		t.Fatal(err)
 	}
-	if got := again.own; len(got.m.Bounds) != len(m.Bounds) || got.before == nil || got.before.Version != 2 || got.floor != 3 {
-		t.Errorf("%d bounds of %d, %+v", len(got.m.Bounds), len(m.Bounds), got.before)
+	if got := again.own; len(got.m.Bounds) != len(m.Bounds) || got.before == nil || got.before.Version != 2 || got.floor != 3 || len(got.past) != 2 || got.past[1].Version != 2 {
+		t.Errorf("%d bounds of %d, %+v, %+v", len(got.m.Bounds), len(m.Bounds), got.before, got.past)
 	}
 }
