@@ -124,7 +124,7 @@ func (g *group) freezes(req *request, now time.Duration) bool {
 func (g *group) commit(made uint64, m *Map, now time.Duration) error {
 	o := &g.shard.own
 	switch {
-	case g.joining || o.m == nil || o.m.Version >= m.Version:
+	case g.joining || o.m == nil || o.m.Version >= m.Version || o.before != nil: // the latest map is to be opened first
 		return nil
 	case o.loses(m) && !(g.change.prepared && g.change.ticket == made):
 		return nil
@@ -190,6 +190,9 @@ func (g *group) abort(ticket uint64) {
 func (g *group) dropStage() {
 	g.stage = nil
 	g.shard.sweep.begin()
+	if p := g.change.pulls; p != nil {
+		p.rescan()
+	}
 }
 
 // takeMap takes an entry of a peer's log that is no push.

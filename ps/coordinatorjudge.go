@@ -142,7 +142,6 @@ func (c *coordinator) looked() error {
 		}
 	}
 	c.ticket = (highest>>32+1)<<32 | uint64(c.nonce)
-	c.decided = 0
 	c.enter(phaseFence)
 	return nil
 }
@@ -153,18 +152,19 @@ func (c *coordinator) fenced() error {
 		c.enter(phaseDone)
 		return nil
 	}
+	made := uint64(0)
 	for i := range c.members {
 		m := &c.members[i]
 		m.votes = false
 		if m.heard && c.has(&m.state) && (m.loses || m.gets || m.state.made != 0 && !c.moves()) {
-			c.decided = m.state.made
-			if c.decided == 0 {
+			if made = m.state.made; made == 0 {
 				return errors.Errorf("ps: rebalance: %s began with map version %d, and without the rows that are its own by that: start it with the map in force", m.name(), c.to.Version)
 			}
 		}
 	}
 	switch {
-	case c.decided != 0:
+	case made != 0:
+		c.decided = made
 		c.enter(phaseTake)
 	case c.outbid():
 		c.again(errOutbid)
@@ -190,7 +190,7 @@ func (c *coordinator) fenced() error {
 		for shard := range c.source {
 			c.source[shard] = c.pick(shard)
 		}
-		c.left, c.stuck, c.still = math.MaxUint64, 0, 0
+		c.decided, c.left, c.stuck, c.still = 0, math.MaxUint64, 0, 0
 		c.enter(phaseBegin)
 	}
 	return nil
@@ -206,7 +206,7 @@ func (c *coordinator) alone() error {
 		m := &c.members[i]
 		s := &m.state
 		replicas[m.shard] = max(replicas[m.shard], 1, s.replicas)
-		if m.ends = false; !m.heard || s.is(stateJoining) || s.version > c.from.Version && !c.has(s) {
+		if m.ends = false; !c.upToDate(m) {
 			continue
 		}
 		seen[replica{m.shard, s.self}], some[m.shard] = true, true
@@ -227,6 +227,17 @@ func (c *coordinator) alone() error {
 	return nil
 }
 
+// upToDate tells whether a member is heard, and as far as the map before or the new one. One
+// that has prepared a map up to that before, and does not have it, is to learn of it from
+// its peers: giving that map up there would have rows served that have left.
+func (c *coordinator) upToDate(m *member) bool {
+	s := &m.state
+	if !m.heard || s.is(stateJoining) || s.version < c.from.Version && s.is(statePrepared) {
+		return false
+	}
+	return s.version <= c.from.Version || c.has(s)
+}
+
 // moves tells whether keys move.
 func (c *coordinator) moves() bool {
 	return slices.ContainsFunc(c.members, func(m member) bool { return m.loses })
@@ -237,7 +248,7 @@ func (c *coordinator) elect() {
 	seen := map[int]bool{}
 	for i := range c.members {
 		m := &c.members[i]
-		if m.votes = m.heard && !m.state.is(stateJoining) && m.state.version <= c.from.Version && !seen[m.shard]; m.votes {
+		if m.votes = c.upToDate(m) && m.state.version <= c.from.Version && !seen[m.shard]; m.votes {
 			seen[m.shard] = true
 		}
 	}

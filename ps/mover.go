@@ -111,12 +111,10 @@ func (m *mover) work() time.Duration {
 	}
 	if s.sweep.active {
 		s.sweepStep()
-		pause := sweepPause
-		if s.sweep.active && s.sweep.moving && s.sweep.at == s.sweep.index { // memory is lent
-			pause = idle
+		if !s.sweep.waits() {
+			s.mu.Unlock()
+			return sweepPause
 		}
-		s.mu.Unlock()
-		return pause
 	}
 	g := r.group
 	i := g.nextPull()

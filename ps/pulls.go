@@ -68,8 +68,18 @@ func parsePull(b []byte) (r pullRequest, err error) {
 
 func newPulls(next *Map) *pulls { return &pulls{next: next, by: map[uint64]*pull{}} }
 
-// errPullLost has the puller begin anew.
-var errPullLost = archon.Errorf(archon.FailedPrecondition, "no such change, or not all that was sent of it is remembered here: begin anew")
+var (
+	// errPullLost has the puller begin anew.
+	errPullLost = archon.Errorf(archon.FailedPrecondition, "no such change, or not all that was sent of it is remembered here: begin anew")
+	errSweeps   = &archon.Error{Code: archon.Unavailable, Message: "rows are being removed here: ask again", Retryable: true}
+)
+
+// rescan has all rows sent again: the index is about to be in another order.
+func (p *pulls) rescan() {
+	for _, x := range p.by {
+		x.at, x.scanned = 0, false
+	}
+}
 
 // touched notes that a row was changed.
 func (p *pulls) touched(key, hash uint64) {
@@ -100,8 +110,11 @@ func (x *pull) add(key uint64) {
 func (g *group) pull(dst []byte, r pullRequest) ([]byte, error) {
 	s, p := g.shard, g.change.pulls
 	o := &s.own
-	if s.closed || g.joining || s.sweep.removes() || p == nil || r.ticket != g.change.ticket || int(r.from) != o.shard || r.to == r.from || int(r.to) >= len(p.next.Replicas) {
+	if s.closed || g.joining || p == nil || r.ticket != g.change.ticket || int(r.from) != o.shard || r.to == r.from || int(r.to) >= len(p.next.Replicas) {
 		return dst, errPullLost
+	}
+	if s.sweep.removes() {
+		return dst, errSweeps
 	}
 	x := p.by[r.puller]
 	if x == nil {

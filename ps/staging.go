@@ -41,7 +41,9 @@ func (g *group) bring(ticket uint64, next *Map, sources []stageSource) {
 	if g.stage != nil && g.stage.ticket == ticket || g.joining || next == nil {
 		return
 	}
-	g.dropStage()
+	if g.stage != nil {
+		g.dropStage()
+	}
 	g.pullers += 2
 	g.stage = &staging{ticket: ticket, next: next, puller: g.inc + g.pullers, sources: sources}
 	for i := range sources {
@@ -100,7 +102,7 @@ func (g *group) askPull(dst []byte, i int) []byte {
 // pulled takes a source's answer, or error, to the stage that asked it.
 func (g *group) pulled(st *staging, i int, b []byte, err error) {
 	x := &st.sources[i]
-	if x.waited = false; g.stage != st {
+	if x.waited = false; g.stage != st || g.joining {
 		return
 	}
 	if err == nil {
@@ -111,7 +113,7 @@ func (g *group) pulled(st *staging, i int, b []byte, err error) {
 		for i, x := range st.sources {
 			fresh[i] = stageSource{shard: x.shard, addr: x.addr}
 		}
-		g.stage = nil
+		g.dropStage()
 		g.bring(st.ticket, st.next, fresh)
 		g.stage.trouble, g.stage.finish = err, st.finish
 		return

@@ -17,6 +17,9 @@ func (w *sweep) begin() { *w = sweep{active: true} }
 // removes tells whether there may still be rows that are not the shard's.
 func (w *sweep) removes() bool { return w.active && !w.moving }
 
+// waits tells whether nothing is to be done but to wait for memory that is lent.
+func (w *sweep) waits() bool { return w.active && w.moving && w.at == w.index }
+
 const sweepEntries = 512 // of the index, a step
 
 // sweepStep does a part, if there is something to do. The caller holds mu.
