@@ -145,6 +145,9 @@ func (l *link) copy() error {
 	s.mu.RLock()
 	is := s.own
 	s.mu.RUnlock()
+	if head.next != nil && (is.m == nil || is.m.By != head.next.By) {
+		return errors.Errorf("it has map version %d, which this shard cannot take", head.next.Version)
+	}
 	c, err := s.read(in, is, &head)
 	if err != nil {
 		return err
