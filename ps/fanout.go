@@ -26,7 +26,7 @@ type fanout struct {
 	method archon.Method
 	left   atomic.Int32
 	end    func() // the last part is back
-	sent   bool
+	sent   bool   // in this use, or, of a repetition that could not be sent, in the one before
 
 	// Of following a map, see reroute.go.
 	deadline time.Time     // zero: none
@@ -186,15 +186,17 @@ func (f *fanout) start(m archon.Method, timeout time.Duration, end func()) {
 	f.finish()
 }
 
-func (p *part) ended(call *archon.Call) {
-	p.response, p.err = call.Response, call.Err
-	call.Response = archon.Response{}
-	p.fanout.finish()
-}
+func (p *part) ended(call *archon.Call) { p.take(&call.Response, call.Err) }
 
-func (p *part) endedOver(call *channel.Call) {
-	p.response, p.err = call.Response, call.Err
-	call.Response = archon.Response{}
+func (p *part) endedOver(call *channel.Call) { p.take(&call.Response, call.Err) }
+
+// take takes how the part ended.
+func (p *part) take(r *archon.Response, err error) {
+	p.response, p.err = *r, err
+	*r = archon.Response{}
+	if err != nil {
+		p.err = asWrongMap(err)
+	}
 	p.fanout.finish()
 }
 
@@ -237,7 +239,7 @@ func (f *fanout) err() error {
 	}
 	for _, p := range f.parts {
 		if p.count > 0 && p.err != nil {
-			return f.shardError(p, asWrongMap(p.err))
+			return f.shardError(p, p.err)
 		}
 	}
 	return nil

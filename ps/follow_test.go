@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -72,6 +73,9 @@ func (l *followLoad) push(keys []uint64) {
 		<-over
 		if p.Err == nil {
 			break
+		}
+		if text := p.Err.Error(); strings.Count(text, "the shard has map version") > 1 {
+			l.t.Errorf("it is said twice: %s", text)
 		}
 		l.mu.Lock()
 		l.agains++

@@ -40,12 +40,14 @@ func (c *Client) GoPush(p *PushCall, done func(*PushCall)) {
 		done(p)
 		return
 	}
-	if p.Again && c.follower != nil && p.fan.sent && p.fan.client == c {
+	again := p.Again && p.fan.sent && p.fan.client == c
+	if again && c.follower != nil {
 		p.fan.again(p.Timeout)
 		return
 	}
 	p.fan.split(c, p.Keys)
 	if p.Err = p.fan.alloc(pushHeader, 4*c.dim); p.Err != nil {
+		p.fan.sent = again
 		done(p)
 		return
 	}
@@ -53,7 +55,7 @@ func (c *Client) GoPush(p *PushCall, done func(*PushCall)) {
 	p.putGradients(c.dim)
 	for _, part := range p.fan.parts {
 		if part.count > 0 {
-			part.number(p.Again)
+			part.number(again)
 		}
 	}
 	p.fan.start(MethodPush, p.Timeout, p.end)

@@ -51,8 +51,7 @@ func (f *fanout) goesOn() bool {
 		if p.count == 0 || p.err == nil {
 			continue
 		}
-		p.err = asWrongMap(p.err)
-		_, refused := p.err.(*WrongMapError) //nolint:errorlint // asWrongMap made it
+		_, refused := p.err.(*WrongMapError) //nolint:errorlint // take made it
 		if in, _ := p.unreached(); !in && !refused {
 			return false
 		}
@@ -94,7 +93,7 @@ func (f *fanout) await(stop <-chan struct{}) error {
 			continue
 		}
 		why = f.shardError(p, p.err)
-		switch wrong, is := p.err.(*WrongMapError); { //nolint:errorlint // goesOn made it
+		switch wrong, is := p.err.(*WrongMapError); { //nolint:errorlint // take made it
 		case p.moves(had):
 			return nil
 		case is && wrong.Version <= p.version:
@@ -186,7 +185,7 @@ var errUnsent = errors.New("ps: not sent yet")
 // anew tells whether a part that was not answered may go anywhere: the shard did not
 // apply it, and never will.
 func (p *part) anew() bool {
-	if wrong, is := p.err.(*WrongMapError); is { //nolint:errorlint // goesOn made it
+	if wrong, is := p.err.(*WrongMapError); is { //nolint:errorlint // take made it
 		return wrong.Version > p.version
 	}
 	_, never := p.unreached()

@@ -46,6 +46,11 @@ func simNode(t testing.TB, f *sim.Fabric, name string) archon.BE {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return nodeOn(t, dev)
+}
+
+func nodeOn(t testing.TB, dev *sim.Device) archon.BE {
+	t.Helper()
 	rdma, err := testmodel.On(t, dev).Open()
 	if err != nil {
 		t.Fatal(err)
