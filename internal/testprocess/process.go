@@ -36,20 +36,20 @@ func (p *Process) Start() {
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	p.cmd = exec.Command(exe)
-	p.cmd.Env = append(os.Environ(), p.env)
-	p.cmd.Stderr = os.Stderr
-	out, err := p.cmd.StdoutPipe()
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), p.env)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err := cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	p.said = bufio.NewScanner(out)
+	p.cmd, p.said = cmd, bufio.NewScanner(out)
 }
 
 // Line waits for the next line that the process prints.
