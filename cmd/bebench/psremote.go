@@ -23,8 +23,9 @@ type shardsWanted struct {
 
 	// Of replicas.
 	ThenShards  int `json:"then_shards,omitempty"`
-	MaxBytes    int `json:"max_bytes,omitempty"`   // of rows in a request
-	Outstanding int `json:"outstanding,omitempty"` // requests of all workers
+	MaxBytes    int `json:"max_bytes,omitempty"` // of rows in a request
+	Workers     int `json:"workers,omitempty"`
+	Outstanding int `json:"outstanding,omitempty"` // requests of each worker
 }
 
 // shardsThere is the server's answer: the addresses of its shards by transport;
@@ -168,7 +169,7 @@ func (p *psClient) ask(host string, i, n int, all *shardsThere) error {
 		want.Rows = 0
 	}
 	if cfg := &p.f.cfg; cfg.Replicas > 0 {
-		want.ThenShards, want.MaxBytes, want.Outstanding = cfg.ThenShards, cfg.MaxBytes, cfg.Workers*cfg.Outstanding
+		want.ThenShards, want.MaxBytes, want.Workers, want.Outstanding = cfg.ThenShards, cfg.MaxBytes, cfg.Workers, cfg.Outstanding
 	}
 	if err := c.Send("shards", want); err != nil {
 		return err

@@ -18,7 +18,7 @@ func (s *psServer) serveReplicas(ctx context.Context, c *control.Conn, want shar
 		return err
 	}
 	cfg := s.f.cfg
-	cfg.ThenShards, cfg.MaxBytes, cfg.Workers, cfg.Outstanding = want.ThenShards, max(want.MaxBytes, 1), want.Outstanding, 1
+	cfg.ThenShards, cfg.MaxBytes, cfg.Workers, cfg.Outstanding = want.ThenShards, max(want.MaxBytes, 1), want.Workers, want.Outstanding
 	cfg.MinBytes = 1
 	if err := cfg.Check(); err != nil {
 		return fail(err)

@@ -105,7 +105,7 @@ func TestShardsOfTwoHosts(t *testing.T) {
 func TestReplicasOfTwoHosts(t *testing.T) {
 	p := port(t)
 	serverProcess(t, p, "ps", "--transport", "tcp", "--rows", "500", "--replicas", "2", "--workload", "training")
-	r := clientProcess(t, "ps", "--transport", "tcp", "--rows", "500", "--replicas", "2", "--workload", "training", "-n", "50", "-p", p, "127.0.0.1", "localhost")
+	r := clientProcess(t, "ps", "--transport", "tcp", "--rows", "500", "--replicas", "2", "--workload", "training", "-n", "50", "--outstanding", "600", "-p", p, "127.0.0.1", "localhost")
 	r.want(t, exit.Done, "4 shards of 2 replicas on other hosts", "verified bit by bit")
 	r = clientProcess(t, "ps", "--transport", "tcp", "--rows", "500", "--replicas", "2", "--workload", "training", "-D", "1", "--rebalance-after", "0.3", "--rebalance-shards", "3", "--outstanding", "4", "-p", p, "127.0.0.1", "localhost")
 	r.want(t, exit.Done, "during", "and 0 requests failed", "verified bit by bit")
