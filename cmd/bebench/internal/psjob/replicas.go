@@ -137,12 +137,13 @@ func (s *Replicas) serve(ctx context.Context, r *replica, m *ps.Map, peers []str
 	}
 	// As many workers as requests may come at once, since pushes wait for other replicas.
 	inside, outside := archon.NewServer(archon.ServerConfig{}), archon.NewServer(archon.ServerConfig{Workers: min(s.cfg.Workers*s.cfg.Outstanding, maxServerWorkers) + 8})
-	r.closers = append(r.closers, inside.Close, outside.Close)
 	p, err := shard.Replicate(inside, ps.ReplicaConfig{Peers: peers, Self: r.Replica, Lease: lease, LogBytes: max(leastLog, 8*s.cfg.MaxBytes)})
 	if err != nil {
 		return nil, err
 	}
-	r.closers = append(r.closers, p.Close)
+	// Clients go first: what they wait for is lost with their connections, as when a server
+	// dies, and not refused.
+	r.closers = append(r.closers, p.Close, inside.Close, outside.Close)
 	if err := shard.Register(outside); err != nil {
 		return nil, err
 	}
