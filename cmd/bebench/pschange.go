@@ -94,6 +94,10 @@ func (s *jobSet) writeChanges(list []changeRows) {
 			}
 			s.o.printf(" %s (of %d) %s;", p99, r.Ops, r.Phase)
 		}
-		s.o.printf(" it took %.3f s, and %d requests failed\n", c.took.Seconds(), c.failed)
+		took := "it was not over"
+		if c.took > 0 {
+			took = fmt.Sprintf("it took %.3f s", c.took.Seconds())
+		}
+		s.o.printf(" %s, and %d requests failed\n", took, c.failed)
 	}
 }

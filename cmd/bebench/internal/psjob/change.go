@@ -30,7 +30,8 @@ type Change struct {
 
 	phase       atomic.Int32
 	timer       *time.Timer
-	over        chan struct{} // closed when Do is over
+	cancel      context.CancelFunc // of Do
+	over        chan struct{}      // closed when Do is over
 	err         error
 	mu          sync.Mutex
 	start, stop time.Time // of Do; zero: not yet
@@ -42,6 +43,7 @@ func (c *Change) begin(ctx context.Context) {
 		return
 	}
 	c.over = make(chan struct{})
+	ctx, c.cancel = context.WithCancel(ctx)
 	c.timer = time.AfterFunc(c.After, func() {
 		defer close(c.over)
 		c.note(&c.start, during)
@@ -82,9 +84,13 @@ func (c *Change) split(sum *[phases]time.Duration, from, to time.Time) {
 	}
 }
 
-// end waits for what has begun, and has nothing begin any more.
+// end gives up what has begun, and has nothing begin any more.
 func (c *Change) end() {
-	if c.over != nil && !c.timer.Stop() {
+	if c.over == nil {
+		return
+	}
+	c.cancel()
+	if !c.timer.Stop() {
 		<-c.over
 	}
 }

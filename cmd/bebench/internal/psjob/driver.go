@@ -306,7 +306,7 @@ func (d *Driver) Samples() []*report.Sample {
 			sample.Counters = s.count
 		}
 		if d.cfg.Replicas > 0 {
-			counts.Add(s.count, map[string]int64{"failed_requests": s.failed - s.count["failed_requests"]})
+			s.count["failed_requests"] = s.failed
 			sample.Counters = s.count
 		}
 		if d.cfg.Verify {
