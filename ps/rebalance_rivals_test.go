@@ -22,7 +22,7 @@ func (w *moveWorld) rival(from, to *Map, until time.Duration, end func(done bool
 			return
 		}
 		list := c.round()
-		left, over := len(list), false
+		over := false
 		judge := func() {
 			if over {
 				return
@@ -37,44 +37,7 @@ func (w *moveWorld) rival(from, to *Map, until time.Duration, end func(done bool
 				w.after(pause, round)
 			}
 		}
-		for _, o := range list {
-			to := w.at(c.members[o.member].addr)
-			req := o.req.append(nil)
-			w.call(nil, 0, to, func() ([]byte, error) {
-				r, err := parseChange(req)
-				if err != nil {
-					w.t.Fatal(err)
-				}
-				st, err := to.g.step(&r, w.now)
-				return st.append(nil), err
-			}, func(b []byte, err error) {
-				if over {
-					return
-				}
-				st, bad := parseChangeState(b)
-				if err == nil {
-					err = bad
-				}
-				if err != nil {
-					c.lost(o.member, err)
-				} else {
-					c.took(o.member, st)
-				}
-				if left--; left == 0 {
-					judge()
-				}
-			})
-		}
-		w.after(100*time.Millisecond, func() {
-			if !over {
-				for _, o := range list {
-					if m := &c.members[o.member]; !m.heard {
-						c.lost(o.member, errNoAnswer)
-					}
-				}
-				judge()
-			}
-		})
+		w.round(c, list, &over, judge)
 	}
 	round()
 }

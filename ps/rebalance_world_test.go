@@ -189,7 +189,6 @@ func (w *moveWorld) coordinator(from, to *Map) {
 				}
 			}
 		}
-		left := len(list)
 		over := died
 		end := func() {
 			if over {
@@ -213,54 +212,61 @@ func (w *moveWorld) coordinator(from, to *Map) {
 			}
 			w.after(pause, round)
 		}
-		for _, o := range list {
-			to := w.at(c.members[o.member].addr)
-			req := o.req.append(nil)
-			if to.dead {
-				c.lost(o.member, errors.New("refused"))
-				left--
-				continue
-			}
-			w.call(nil, 0, to, func() ([]byte, error) {
-				r, err := parseChange(req)
-				if err != nil {
-					w.t.Fatal(err)
-				}
-				st, err := to.g.step(&r, w.now)
-				return st.append(nil), err
-			}, func(b []byte, err error) {
-				if over {
-					return
-				}
-				st, bad := parseChangeState(b)
-				if err == nil {
-					err = bad
-				}
-				if w.noCut {
-					st.flags |= stateCut
-				}
-				if err != nil {
-					c.lost(o.member, err)
-				} else {
-					c.took(o.member, st)
-				}
-				if left--; left == 0 {
-					end()
-				}
-			})
+		w.round(c, list, &over, end)
+	}
+	round()
+}
+
+// round sends a coordinator's requests, and notes the answers; end is called when all are
+// there, or time is up, unless it is over.
+func (w *moveWorld) round(c *coordinator, list []order, over *bool, end func()) {
+	left := len(list)
+	for _, o := range list {
+		to := w.at(c.members[o.member].addr)
+		req := o.req.append(nil)
+		if to.dead {
+			c.lost(o.member, errors.New("refused"))
+			left--
+			continue
 		}
-		w.after(100*time.Millisecond, func() {
-			if !over {
-				for _, o := range list {
-					if m := &c.members[o.member]; !m.heard {
-						c.lost(o.member, errNoAnswer)
-					}
-				}
+		w.call(nil, 0, to, func() ([]byte, error) {
+			r, err := parseChange(req)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			st, err := to.g.step(&r, w.now)
+			return st.append(nil), err
+		}, func(b []byte, err error) {
+			if *over {
+				return
+			}
+			st, bad := parseChangeState(b)
+			if err == nil {
+				err = bad
+			}
+			if w.noCut {
+				st.flags |= stateCut
+			}
+			if err != nil {
+				c.lost(o.member, err)
+			} else {
+				c.took(o.member, st)
+			}
+			if left--; left == 0 {
 				end()
 			}
 		})
 	}
-	round()
+	w.after(100*time.Millisecond, func() {
+		if !*over {
+			for _, o := range list {
+				if m := &c.members[o.member]; !m.heard {
+					c.lost(o.member, errNoAnswer)
+				}
+			}
+			end()
+		}
+	})
 }
 
 // movePush is a push of some keys.
