@@ -125,7 +125,7 @@ func newCoordinator(from, to *Map, nonce uint32, lease time.Duration) (*coordina
 			}
 			for _, e := range m.Replicas[shard] {
 				if e.TCP == "" {
-					return nil, errors.Errorf("ps: rebalance: replica %q of shard %d has no TCP address", e.String(), shard)
+					return nil, errors.Errorf("ps: rebalance: replica %q of shard %d has no TCP address, which changes of the map need: listen on TCP too", e.String(), shard)
 				}
 				if !seen[e.TCP] {
 					seen[e.TCP] = true

@@ -99,6 +99,8 @@
 //   - Rows that left are removed little by little; memory that is not needed any more is given
 //     back when no response is sent from it.
 //
+// All of that goes over the TCP addresses of the maps, whatever clients use.
+//
 // Until the decision all replicas of shards that lose or get keys are needed, or nothing
 // changes; the error says which one is not there. After it one of each shard is enough. If
 // the process that calls Rebalance dies before the decision, a freeze ends by itself; if it dies

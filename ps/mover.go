@@ -156,7 +156,7 @@ func (m *mover) ask(addr string, b []byte) (archon.Response, error) {
 	defer context.AfterFunc(r.life, cancel)()
 	if m.client == nil || m.addr != addr {
 		m.hangUp()
-		c, err := archon.Dial(ctx, r.cfg.Transport, addr, "ps", archon.ClientConfig{})
+		c, err := archon.Dial(ctx, r.cfg.Moves, addr, "ps", archon.ClientConfig{})
 		if err != nil {
 			return archon.Response{}, err
 		}

@@ -32,7 +32,7 @@ type RebalanceConfig struct {
 // once. Of different changes at the same time one is made, and the others are refused.
 //
 // All replicas of the shards between which keys move have to be up, and those of other
-// shards, one each. Each is one of a Shard with a Map ([Shard.Replicate]), also if it is
+// shards, one each. All have TCP addresses in the maps, at which clients are served too. Each is one of a Shard with a Map ([Shard.Replicate]), also if it is
 // the only one. New shards begin with the map from, in which they have no number yet, and
 // so no keys; those that have no keys by the map to may be stopped after a while, when
 // clients have it.

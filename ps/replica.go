@@ -21,6 +21,9 @@ type ReplicaConfig struct {
 	Self  int      // which of Peers this is
 	// Transport dials the others; nil: archon.TCP{}.
 	Transport archon.Transport
+	// Moves dials replicas of other shards, at the TCP addresses of the maps, for the rows
+	// that Rebalance moves here; nil: archon.TCP{}.
+	Moves archon.Transport
 	// Lease is how long a replica may be fetched from without news of the others. A
 	// Push waits for up to as long, and fetches find no replica for up to twice as
 	// long, when one is lost. 0: 500 ms.
@@ -67,6 +70,9 @@ var (
 func (s *Shard) Replicate(srv *archon.Server, cfg ReplicaConfig) (*Replica, error) {
 	if cfg.Transport == nil {
 		cfg.Transport = archon.TCP{}
+	}
+	if cfg.Moves == nil {
+		cfg.Moves = archon.TCP{}
 	}
 	if cfg.Lease == 0 {
 		cfg.Lease = 500 * time.Millisecond

@@ -55,7 +55,7 @@ func (n *virtualNode) boot() {
 	}
 	inside, outside := archon.NewServer(archon.ServerConfig{}), archon.NewServer(archon.ServerConfig{Workers: 64, Interceptors: []archon.Interceptor{w.work}})
 	tcp := archon.TCP{Network: n.host}
-	r, err := s.Replicate(inside, ps.ReplicaConfig{Peers: n.peers, Self: n.replica, Transport: tcp, Lease: virtualLease})
+	r, err := s.Replicate(inside, ps.ReplicaConfig{Peers: n.peers, Self: n.replica, Transport: tcp, Moves: tcp, Lease: virtualLease})
 	if err != nil {
 		w.t.Fatal(err)
 	}
