@@ -38,7 +38,7 @@ func newPS(e *env) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ps [HOST...]", Short: "run the parameter-server job", DisableFlagsInUseLine: true,
 		Long: "Workers fetch rows from the shards of a parameter server and, in training, push gradients to them.\n" +
-			"Without a host this is the server of the shards; with hosts, the workers, and the hosts share the shards.\n" +
+			"Without a host this is the server of the shards; with hosts, as HOST or HOST:PORT, the workers, and the hosts share the shards.\n" +
 			"With --replicas each shard is at so many servers, by a map that the workers follow, and over channels, which repeat what\n" +
 			"a server did not answer; give the servers the same --replicas. The replicas of a shard are on as many hosts as there are.\n" +
 			"On sim: and with --local all is in this process (--transport tcp alone needs --local for that).\n" +
@@ -64,7 +64,7 @@ func (f *psFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.cfg.Outstanding, "outstanding", d.Outstanding, "requests that each worker keeps outstanding")
 	fs.IntVar(&f.cfg.Dim, "dim", d.Dim, "float32 values of a row")
 	fs.IntVar(&f.cfg.Rows, "rows", d.Rows, "distinct keys, skewed as words are, without --keys-from")
-	fs.StringVar(&f.keysFrom, "keys-from", "", "take the words of a text file, or of all files below a directory, as keys")
+	fs.StringVar(&f.keysFrom, "keys-from", "", "take the words of a text file, or of all files below a directory, as keys: 4194304 words at most")
 	fs.IntVar(&f.keys, "keys", 0, "keys of each request; 0: by --min-size and --max-size")
 	fs.Var(&f.min, "min-size", "least bytes of rows in a request (default of the workload)")
 	fs.Var(&f.max, "max-size", "most bytes of rows in a request (default of the workload)")
@@ -112,7 +112,10 @@ func (f *psFlags) check(c *cobra.Command, hosts []string) error {
 			f.cfg.MinBytes = min(f.cfg.MinBytes, f.cfg.MaxBytes)
 		}
 	}
-	if f.keys > 0 {
+	if f.keys > 0 && f.cfg.Dim > 0 {
+		if most := psjob.MaxRequestBytes / 4 / f.cfg.Dim; f.keys > most {
+			return exit.Usagef("--keys %d: must be 0 to %d by --dim %d, or a request has more than %d bytes", f.keys, most, f.cfg.Dim, psjob.MaxRequestBytes)
+		}
 		f.cfg.MinBytes, f.cfg.MaxBytes = 4*f.cfg.Dim*f.keys, 4*f.cfg.Dim*f.keys
 	}
 	if err := firstOf(f.device.check(), f.peer.check(hosts, &f.device), f.output.check(), inRange("iters", f.requests, 0, 1<<40),
@@ -178,6 +181,9 @@ func (f *psFlags) run(e *env, c *cobra.Command, hosts []string) error {
 	}
 	hello := control.NewHello("ps", f.cfg.Agreed())
 	hello.Options["transport"], hello.Options["rdma_cm"] = f.transport, fmt.Sprint(f.device.cm)
+	if role == server && f.changes() {
+		return exit.Usagef("--kill and --rebalance-after are not for a server, which this is without a host: give hosts, or --local")
+	}
 	if role == server {
 		return (&psServer{f, jobs, hello}).run()
 	}

@@ -43,9 +43,9 @@ func (f *psFlags) drive(jobs *jobSet) error {
 		return jobs.run(f.more)
 	}
 	for _, j := range jobs.jobs {
-		j.Change = &psjob.Change{After: time.Duration(f.kill), Do: func(ctx context.Context) error { return j.here.StopOne(ctx) }}
+		j.Change = &psjob.Change{What: "the end of a server, with two leases,", After: time.Duration(f.kill), Do: func(ctx context.Context) error { return j.here.StopOne(ctx) }}
 		if f.rebalance > 0 {
-			j.Change = &psjob.Change{After: time.Duration(f.rebalance), Do: func(ctx context.Context) error {
+			j.Change = &psjob.Change{What: fmt.Sprintf("the change to %d shards", f.cfg.ThenShards), After: time.Duration(f.rebalance), Do: func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, rebalanceLimit)
 				defer cancel()
 				return f.cfg.Rebalance(ctx, j.all)
@@ -64,6 +64,7 @@ const rebalanceLimit = time.Minute
 // changeRows are the results of an operation before, during and after a change.
 type changeRows struct {
 	rows   []report.Row
+	what   string // happened
 	took   time.Duration
 	failed int64
 }
@@ -74,7 +75,7 @@ func (j *job) changeRows(all *report.Sample) (c changeRows) {
 	}
 	c.failed = all.Counters["failed_requests"]
 	if j.Change != nil {
-		c.took = j.Change.Took()
+		c.what, c.took = j.Change.What, j.Change.Took()
 	}
 	return c
 }
@@ -94,10 +95,10 @@ func (s *jobSet) writeChanges(list []changeRows) {
 			}
 			s.o.printf(" %s (of %d) %s;", p99, r.Ops, r.Phase)
 		}
-		took := "it was not over"
+		took := "was not over"
 		if c.took > 0 {
-			took = fmt.Sprintf("it took %.3f s", c.took.Seconds())
+			took = fmt.Sprintf("took %.3f s", c.took.Seconds())
 		}
-		s.o.printf(" %s, and %d requests failed\n", took, c.failed)
+		s.o.printf(" %s %s, and %d requests failed\n", c.what, took, c.failed)
 	}
 }

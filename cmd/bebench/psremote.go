@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"strconv"
 	"time"
 
 	"github.com/pkg/errors"
@@ -155,7 +154,7 @@ func (p *psClient) run(hosts []string, stream []uint64) (err error) {
 // ask agrees with one host and learns where its shards are.
 func (p *psClient) ask(host string, i, n int, all *shardsThere) error {
 	e := p.jobs.e
-	c, err := control.Dial(e.soft, net.JoinHostPort(host, strconv.Itoa(p.f.peer.port)), time.Duration(p.f.peer.timeout))
+	c, err := control.Dial(e.soft, net.JoinHostPort(hostPort(host, p.f.peer.port)), time.Duration(p.f.peer.timeout))
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ type rpcFlags struct {
 	spin        time.Duration
 	also        []string
 	replicas    int
-	kill        time.Duration
+	kill        seconds
 
 	bytes    []int // sizes, read
 	programs []program
@@ -87,7 +87,7 @@ func (f *rpcFlags) add(fs *pflag.FlagSet) {
 	fs.BoolVar(&f.lock, "lock-threads", false, "give each worker of a node a thread of its own")
 	fs.DurationVar(&f.spin, "spin", 0, "how `long` an idle worker looks for work before it sleeps; 0: a few looks")
 	fs.IntVar(&f.replicas, "replicas", 0, "call so many servers in this process by a channel; with hosts, those are the replicas")
-	fs.DurationVar(&f.kill, "kill", 0, "end one of the --replicas after so `long`; 0: none")
+	fs.Var(&f.kill, "kill", "end one of the --replicas after so many seconds; none without it")
 	fs.StringArrayVar(&f.also, "also", nil, "also measure another `NAME=PROGRAM`: it is run with echo, --size, --outstanding and --seconds, and writes one row as in --json")
 }
 
@@ -99,7 +99,7 @@ func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
 		contradict(f.workers && f.stream, "--on-workers is for calls, and --stream measures streams"),
 		contradict(f.verify && f.stream, "--verify is for calls, and --stream measures streams"),
 		contradict(len(f.also) > 0 && (len(hosts) > 0 || f.stream || f.calls > 0), "--also is for calls by time inside one process, and a host, --stream or -n is not"),
-		inRange("replicas", f.replicas, 0, 64), notNegative("kill", f.kill),
+		inRange("replicas", f.replicas, 0, 64),
 		contradict(f.replicas > 0 && f.peer.once, "-1 is for a server, and --replicas are all in this process"),
 		contradict(f.replicas > 0 && f.device.cm, "-R and --replicas contradict each other, since the ends in one process meet at the loopback address, where no RDMA device is"),
 		contradict(f.replicas > 0 && len(hosts) > 0, "--replicas is of servers in this process, and a host is another"),
@@ -132,8 +132,8 @@ func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
 	if f.kill > 0 && f.replicas < 2 {
 		return exit.Usagef("--kill: must be with --replicas 2 or more, or no server is left")
 	}
-	if total := time.Duration(f.rounds*len(f.bytes)*len(f.outstanding)) * time.Duration(f.duration); f.calls == 0 && f.kill >= total && f.kill > 0 {
-		return exit.Usagef("--kill %v: must be below %v, which the run takes by -D, --rounds, --size and --outstanding", f.kill, total)
+	if total := time.Duration(f.rounds*len(f.bytes)*len(f.outstanding)) * time.Duration(f.duration); f.calls == 0 && time.Duration(f.kill) >= total && f.kill > 0 {
+		return exit.Usagef("--kill %v: must be below %v, which the run takes by -D, --rounds, --size and --outstanding", time.Duration(f.kill), total)
 	}
 	f.programs, err = parsePrograms(f.also)
 	return err

@@ -72,7 +72,7 @@ func (r *rpcRun) localReplicas() (list []channel.Endpoint, stop func(), err erro
 	timer.Stop()
 	stop = func() {
 		if timer.Stop() && r.f.kill > 0 {
-			r.o.printf(" --kill %v: the run was over before, and all servers were there\n", r.f.kill)
+			r.o.printf(" --kill %v: the run was over before, and all servers were there\n", time.Duration(r.f.kill))
 		}
 		for _, s := range servers {
 			_ = s.close()
@@ -88,7 +88,7 @@ func (r *rpcRun) localReplicas() (list []channel.Endpoint, stop func(), err erro
 		list = append(list, endpoint(strconv.Itoa(i), s.Addrs))
 	}
 	if r.f.kill > 0 {
-		timer.Reset(r.f.kill)
+		timer.Reset(time.Duration(r.f.kill))
 	}
 	return list, stop, nil
 }

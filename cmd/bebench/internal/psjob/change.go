@@ -27,6 +27,7 @@ var phaseNames = [phases]string{"before", "during", "after"}
 type Change struct {
 	After time.Duration // from the begin of the first turn that is measured
 	Do    func(ctx context.Context) error
+	What  string // it is, as "the change to 4 shards"
 
 	phase       atomic.Int32
 	timer       *time.Timer

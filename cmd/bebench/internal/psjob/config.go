@@ -77,7 +77,7 @@ func (c *Config) Check() error {
 		{"dim", c.Dim, 1, 1 << 16},
 		{"rows", c.Rows, 1, maxRows},
 		{"min-size", c.MinBytes, 1, math.MaxInt32},
-		{"max-size", c.MaxBytes, c.MinBytes, maxRequestBytes},
+		{"max-size", c.MaxBytes, c.MinBytes, MaxRequestBytes},
 	} {
 		if l.n < l.low || l.n > l.top {
 			return errors.Errorf("--%s %d: must be %d to %d", l.flag, l.n, l.low, l.top)
@@ -86,8 +86,8 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// maxRequestBytes keeps a request below the messages that archon takes by default.
-const maxRequestBytes = 32 << 20
+// MaxRequestBytes bounds the rows of a request: it is below the messages that archon takes by default.
+const MaxRequestBytes = 32 << 20
 
 // Agreed lists, by flag, what a client and its servers must have in common.
 func (c *Config) Agreed() map[string]string {
