@@ -207,6 +207,9 @@ func (f *compareFlags) run(e *env, c *cobra.Command) error {
 	o.printf(" Device         : %-16s Provider       : %s\n", o.doc.Device.Name, o.doc.Device.Provider)
 	o.printf(" Node           : %s\n", f.line(&msgtest.Params{}))
 	o.printf(" Rounds         : %d of %v a measurement; both ends are in one process, which the CPU time is of\n", f.rounds, time.Duration(f.duration))
+	if f.tcp > 0 {
+		o.printf(" TCP            : send buffers of %d bytes, or the least that the system allows\n", f.tcp)
+	}
 	o.printf(" Latency is half a round trip. copy: one goroutine that copies as many bytes, with the buffers that be has posted.\n")
 	_ = report.Rule(o.text)
 	cmp := report.NewComparison(msgtest.OverBE)
