@@ -79,6 +79,11 @@ func (m *Map) Validate() error {
 	case len(m.Bounds) == 0 || m.Bounds[0].First != 0:
 		return errors.New("ps: a map's first bound must be at 0: every key needs an owner")
 	}
+	for i, list := range m.Replicas {
+		if err := channel.CheckEndpoints(list); err != nil {
+			return errors.WithMessagef(err, "ps: shard %d of a map", i)
+		}
+	}
 	for i, b := range m.Bounds {
 		if b.Shard < 0 || b.Shard >= len(m.Replicas) {
 			return errors.Errorf("ps: the range from %#x is of shard %d, there are %d", b.First, b.Shard, len(m.Replicas))

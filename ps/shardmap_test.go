@@ -116,6 +116,8 @@ func TestMapValidate(t *testing.T) {
 		"no bounds":       func(m *ps.Map) { m.Bounds = nil },
 		"a gap":           func(m *ps.Map) { m.Bounds[0].First = 1 },
 		"a foreign shard": func(m *ps.Map) { m.Bounds[1].Shard = 2 },
+		"equal replicas":  func(m *ps.Map) { m.Replicas[1] = []channel.Endpoint{{TCP: "a:1"}, {TCP: "a:1"}} },
+		"no address":      func(m *ps.Map) { m.Replicas[1] = []channel.Endpoint{{Name: "a"}} },
 		"twice":           func(m *ps.Map) { m.Bounds[1].First = 0 },
 	} {
 		m := ps.NewMap(ps.ByHash, nil, nil)

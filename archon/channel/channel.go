@@ -88,7 +88,7 @@ func (ch *Channel) Close() error {
 // update takes a resolver's answer.
 func (ch *Channel) update(list []Endpoint, err error) {
 	if err == nil {
-		err = checkEndpoints(list)
+		err = CheckEndpoints(list)
 	}
 	ch.mu.Lock()
 	defer ch.mu.Unlock()

@@ -47,8 +47,9 @@ func Static(list ...Endpoint) Resolver { return static(slices.Clone(list)) }
 
 func (s static) Watch(_ context.Context, update func([]Endpoint, error)) { update(s, nil) }
 
-// checkEndpoints refuses a list that a channel cannot work with.
-func checkEndpoints(list []Endpoint) error {
+// CheckEndpoints refuses a list that a channel cannot work with: two replicas have the same
+// name, or one has no address.
+func CheckEndpoints(list []Endpoint) error {
 	names := map[string]bool{}
 	for i := range list {
 		e := &list[i]
@@ -92,7 +93,7 @@ func ParseEndpoints(text []byte) ([]Endpoint, error) {
 		}
 		list = append(list, e)
 	}
-	return list, checkEndpoints(list)
+	return list, CheckEndpoints(list)
 }
 
 func (e *Endpoint) set(word string) error {
