@@ -121,6 +121,9 @@ func NewServer(cfg ServerConfig) *Server {
 	return s
 }
 
+// Workers is how many handlers run at once that are not inline.
+func (s *Server) Workers() int { return s.cfg.Workers }
+
 // Handle registers a handler that runs on a worker goroutine.
 func (s *Server) Handle(m Method, h Handler) error {
 	return s.register(&method{Method: m, handler: h})

@@ -2,11 +2,17 @@ package ps
 
 import (
 	"math"
+	"time"
 
 	"github.com/byteexpress/byteexpress/archon"
 )
 
-func (s *Shard) handlePush(call *archon.ServerCall) error { return s.push(call.Payload()) }
+func (s *Shard) handlePush(call *archon.ServerCall) error {
+	if err := bornAhead(call.Payload(), time.Now()); err != nil {
+		return err
+	}
+	return s.push(call.Payload())
+}
 
 // push applies a request, unless it was applied before. It may change the request's
 // gradients to how the machine reads them.

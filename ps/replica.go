@@ -224,24 +224,6 @@ func (r *Replica) readyLocked() error {
 	}
 }
 
-// handleFetch waits until rows may be fetched, for a while.
-func (r *Replica) handleFetch(call *archon.ServerCall) error {
-	for end := r.now() + 2*r.cfg.Lease; ; {
-		if err := r.ready(); err != nil {
-			return err
-		}
-		err := r.shard.fetch(call)
-		if !waitsForMap(err) || r.now() > end {
-			return err
-		}
-		r.shard.mu.Lock()
-		if r.shard.own.before != nil {
-			r.changed.Wait()
-		}
-		r.shard.mu.Unlock()
-	}
-}
-
 // note tells of a change of the group, which may have come by itself. The caller holds
 // the shard's lock.
 func (r *Replica) note() {
@@ -259,39 +241,6 @@ func (r *Replica) note() {
 var errNotTaken = archon.Errorf(archon.Unavailable, "another replica can be reached and does not take the push: see its Stats")
 
 var errReplicaClosed = &archon.Error{Code: archon.Unavailable, Message: "the replica is closed", Retryable: false}
-
-func (r *Replica) handlePush(call *archon.ServerCall) error {
-	s := r.shard
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	pos, err := uint64(0), error(nil)
-	for end := r.now() + 2*r.cfg.Lease; ; r.changed.Wait() {
-		if err = r.readyLocked(); err != nil {
-			return err
-		}
-		if pos, err = r.group.push(call.Payload(), r.now()); err == nil {
-			break
-		}
-		if !waitsForMap(err) || r.now() > end {
-			return err
-		}
-	}
-	for i, l := range r.links {
-		if i != r.cfg.Self {
-			l.hurry()
-		}
-	}
-	for end := r.now() + 8*r.cfg.Lease; !r.group.settled(pos, r.now()); {
-		if r.now() > end {
-			return errNotTaken
-		}
-		if r.closed() {
-			return errReplicaClosed
-		}
-		r.changed.Wait()
-	}
-	return nil
-}
 
 func (r *Replica) handleReplicate(call *archon.ServerCall) error {
 	out, err := call.Alloc(replyBytes)

@@ -22,6 +22,22 @@ func NewClientID() ClientID {
 	return ClientID{Birth: uint64(time.Now().UnixNano()), Nonce: binary.LittleEndian.Uint64(b[:])}
 }
 
+// mostAhead is how far a client's clock may be ahead of a server's.
+const mostAhead = time.Hour
+
+// bornAhead refuses a push of a client that was born in the future: when it is forgotten,
+// who was born before it and is not known is refused.
+func bornAhead(push []byte, now time.Time) error {
+	if len(push) < pushHeader {
+		return nil // parseRequest says more
+	}
+	birth := binary.LittleEndian.Uint64(push[fetchHeader:])
+	if limit := now.Add(mostAhead).UnixNano(); limit > 0 && birth > uint64(limit) {
+		return archon.Errorf(archon.InvalidArgument, "push of a client that was made more than %v after now, %v, by its clock: set the clocks", mostAhead, now.UTC())
+	}
+	return nil
+}
+
 // requestID names one client's Push at one shard. The client counts seq up from 1 for
 // each shard. The zero id is none: such a Push is applied as often as it comes.
 type requestID struct {

@@ -56,7 +56,8 @@ func (s *Shard) Register(srv *archon.Server) error {
 	}
 	handle, fetch, push := srv.HandleInline, archon.Handler(s.fetch), archon.Handler(s.handlePush)
 	if r := s.replica; r != nil {
-		handle, fetch, push = srv.Handle, r.handleFetch, r.handlePush
+		w := &waiting{r: r, most: max(srv.Workers()/2, 1)}
+		handle, fetch, push = srv.Handle, w.fetch, w.push
 		if err := r.registerChange(srv); err != nil {
 			return err
 		}

@@ -56,8 +56,11 @@ func (s *Shard) withVersion(h archon.Handler) archon.Handler {
 	return func(call *archon.ServerCall) error {
 		err := h(call)
 		if e, ok := err.(*archon.Error); ok && e.Code == archon.Aborted { //nolint:errorlint // ownership does not wrap it
-			version := strconv.FormatUint(uint64(s.Map().Version), 10)
-			if err := call.AddReplyMetadata(versionKey, version); err != nil {
+			version := s.Map().Version
+			if e == errCrowded {
+				version = crowdedVersion(call.Payload(), version)
+			}
+			if err := call.AddReplyMetadata(versionKey, strconv.FormatUint(uint64(version), 10)); err != nil {
 				return err
 			}
 		}
