@@ -105,8 +105,8 @@
 // changes; the error says which one is not there. After it one of each shard is enough. If
 // the process that calls Rebalance dies before the decision, a freeze ends by itself; if it dies
 // while replicas promise, or after, pushes to the keys that move wait until somebody calls
-// Rebalance again with the same maps, which completes the change or gives it up. Rows that
-// Load sets at one replica while they move may be lost: load before or after.
+// Rebalance again with the same maps, which completes the change or gives it up. While a shard
+// gives or gets rows it refuses Load and Restore.
 //
 // # Static tensors
 //

@@ -64,11 +64,25 @@ func (s *Shard) Restore(r io.Reader) error {
 // restores tells whether a snapshot may be restored that was compared with a map. The caller
 // holds mu.
 func (s *Shard) restores(m *Map) error {
+	if err := s.changing(); err != nil {
+		return err
+	}
+	if s.own.m != m {
+		return errChanging
+	}
+	return nil
+}
+
+var errChanging = archon.Errorf(archon.Unavailable, "the shard's map is changing: restore or load rows after that")
+
+// changing says why no rows may be set, if so: the shard is closed, or rows are on their way
+// to it or from it. The caller holds mu.
+func (s *Shard) changing() error {
 	switch {
 	case s.closed:
 		return errClosed
-	case s.own.m != m || s.pulls != nil || s.replica != nil && s.replica.group.stage != nil:
-		return archon.Errorf(archon.Unavailable, "the shard's map is changing: restore after that")
+	case s.pulls != nil || s.replica != nil && s.replica.group.stage != nil:
+		return errChanging
 	}
 	return nil
 }
@@ -289,7 +303,8 @@ func (d *decoder) end(b []byte) error {
 
 // Load sets rows to given values, dim each, with the optimizer's sums at 0: those of
 // keys that belong to this shard, and skips the others. It gives the number of rows that
-// were set. Each row is set on its own; after an error those before it are.
+// were set. Each row is set on its own; after an error those before it are. While the map
+// changes nothing is set; load at all replicas before or after.
 func (s *Shard) Load(rows iter.Seq2[uint64, []float32]) (loaded int, err error) {
 	for key, values := range rows {
 		mine, err := s.load(key, values)
@@ -313,13 +328,11 @@ func (s *Shard) load(key uint64, values []float32) (mine bool, err error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch {
-	case s.closed:
-		return false, errClosed
-	case !s.own.mine(key, hash):
+	if err := s.changing(); err != nil {
+		return false, err
+	}
+	if !s.own.mine(key, hash) {
 		return false, nil
-	case s.pulls != nil:
-		s.pulls.touched(key, hash)
 	}
 	n, err := s.findOrCreate(key, hash)
 	if err == nil {
