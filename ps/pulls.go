@@ -32,6 +32,7 @@ type pull struct {
 
 const (
 	windowBytes = 64 << 10 // about how long a window of rows is
+	maxPulls    = 1024     // pullers of a change, those that began anew included
 	scanEntries = 1024     // of the index that are looked at for a window, at most
 	pullBytes   = 32       // of a request
 	windowHead  = 24
@@ -72,6 +73,7 @@ var (
 	// errPullLost has the puller begin anew.
 	errPullLost = archon.Errorf(archon.FailedPrecondition, "no such change, or not all that was sent of it is remembered here: begin anew")
 	errSweeps   = &archon.Error{Code: archon.Unavailable, Message: "rows are being removed here: ask again", Retryable: true}
+	errPulls    = archon.Errorf(archon.ResourceExhausted, "%d replicas pull rows of one change: that is as many as may", maxPulls)
 )
 
 // rescan has all rows sent again: the index is about to be in another order.
@@ -120,6 +122,9 @@ func (g *group) pull(dst []byte, r pullRequest) ([]byte, error) {
 	if x == nil {
 		if r.ack != 0 {
 			return dst, errPullLost
+		}
+		if len(p.by) == maxPulls {
+			return dst, errPulls
 		}
 		x = &pull{to: int(r.to), dirty: map[uint64]struct{}{}}
 		p.by[r.puller] = x

@@ -1,9 +1,11 @@
 package ps
 
 import (
+	"errors"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/archon/channel"
 )
 
@@ -104,5 +106,21 @@ func TestLaggingReplica(t *testing.T) {
 		if err := c.alone(); err != nil || c.members[1].ends != gives {
 			t.Errorf("a replica with map version %d gives up what it prepared: %t, %v", version, c.members[1].ends, err)
 		}
+	}
+}
+
+// TestPullsBounded: pullers with ever other numbers take no more memory.
+func TestPullsBounded(t *testing.T) {
+	now := NewMap(ByHash, nil, nil)
+	next := *now
+	next.Version, next.Bounds = 2, []Bound{{0, 1}}
+	g := newGroup(newTestShard(t, Config{Map: now}), 0, 1, 1<<12, 9, testLease)
+	g.beginChange(1<<32, &next)
+	err := error(nil)
+	for puller := range uint64(2 * maxPulls) {
+		_, err = g.pull(nil, pullRequest{ticket: 1 << 32, puller: 1 + puller, to: 1})
+	}
+	if n := len(g.change.pulls.by); n > maxPulls || !errors.Is(err, archon.ResourceExhausted) {
+		t.Errorf("%d pullers, %v", n, err)
 	}
 }
