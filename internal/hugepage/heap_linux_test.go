@@ -15,7 +15,9 @@ func TestHeap(t *testing.T) {
 	if b, err := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled"); err != nil || strings.Contains(string(b), "[never]") {
 		t.Skip("no transparent huge pages on this machine")
 	}
-	Heap(64 << 20)
+	if err := Heap(64 << 20); err != nil {
+		t.Fatal(err)
+	}
 	const n = 8 << 10
 	keep := make([][]byte, n)
 	asked := 0
@@ -32,6 +34,13 @@ func TestHeap(t *testing.T) {
 	}
 	if asked < n*9/10 {
 		t.Errorf("%d of %d pages lie where huge ones were asked for, in %d ranges", asked, n, len(advised))
+	}
+}
+
+// TestHeapTooLarge: what no machine has is refused before the runtime ends the process.
+func TestHeapTooLarge(t *testing.T) {
+	if err := Heap(1 << 50); err == nil {
+		t.Error("2^50 bytes were taken for possible")
 	}
 }
 

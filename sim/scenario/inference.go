@@ -20,7 +20,9 @@ func (w *inference) setup(b *bench) error {
 	w.fetches, w.answers = b.class("fetch"), b.class("answer")
 	load := &b.s.Workload
 	rankers, servers := b.s.roles(load.Servers)
-	expect(len(rankers) * len(servers))
+	if err := expect(len(rankers) * len(servers)); err != nil {
+		return err
+	}
 	cfg, err := load.recovery()
 	if err != nil {
 		return err

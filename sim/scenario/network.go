@@ -40,8 +40,11 @@ type line struct {
 const lineBytes = 48 << 10
 
 // expect prepares for so many connections. Each is used now and then, among all the
-// others, so what it has is in no cache; in huge pages, at least its addresses are.
-func expect(lines int) { hugepage.Heap(lines * lineBytes) }
+// others, so what it has is in no cache; in huge pages, at least its addresses are. It
+// refuses more than the machine has memory for.
+func expect(lines int) error {
+	return errors.WithMessagef(hugepage.Heap(lines*lineBytes), "scenario: %d connections: fewer hosts need less", lines)
+}
 
 // rdmaTransport is engines of ByteExpress.
 const rdmaTransport = "rdma"

@@ -19,7 +19,9 @@ type training struct {
 func (w *training) setup(b *bench) error {
 	w.push, w.victim = b.class("push"), b.class("victim")
 	trainers, servers := b.s.roles(b.s.Workload.Servers)
-	expect(len(trainers) * (len(servers) + 1))
+	if err := expect(len(trainers) * (len(servers) + 1)); err != nil {
+		return err
+	}
 	for _, from := range trainers {
 		var calls []*call
 		for _, to := range servers {
