@@ -3,6 +3,7 @@
 package ps_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -14,6 +15,41 @@ import (
 	"github.com/byteexpress/byteexpress/ps"
 )
 
+const mapReplicas = 2 // of a shard
+
+// startMapReplicas starts the replicas of shards, each in a process of its own, of which the
+// first are in the first map. They are reached over RDMA too if there is a device.
+func startMapReplicas(t *testing.T, shards, first int, lease time.Duration, device string) ([][]channel.Endpoint, [][]*testprocess.Process) {
+	t.Helper()
+	at := make([][]channel.Endpoint, shards)
+	for i := range at {
+		for j := range mapReplicas {
+			e := channel.Endpoint{Name: fmt.Sprint(i, ".", j), TCP: testprocess.Addr(t)}
+			if device != "" {
+				e.RDMA = testprocess.Addr(t)
+			}
+			at[i] = append(at[i], e)
+		}
+	}
+	text, err := ps.NewMap(ps.ByHash, at[:first]...).MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([][]*testprocess.Process, shards)
+	for i, list := range at {
+		peers := testprocess.Addr(t) + " " + testprocess.Addr(t)
+		for j, e := range list {
+			p := testprocess.New(t, replicaEnv, fmt.Sprintln(lease, i, shards, j, cmp.Or(device, "-"), e.TCP, cmp.Or(e.RDMA, "-"), peers)+string(text))
+			p.Start()
+			all[i] = append(all[i], p)
+		}
+	}
+	for _, p := range slices.Concat(all...) {
+		p.Line()
+	}
+	return at, all
+}
+
 // TestMapChangeProcesses: shards of two replicas, each in a process of its own, under load
 // while the map changes: a shard comes, ranges move, replicas are left out and come back,
 // a shard goes, and its processes end. No call fails, and in the end every push is there
@@ -22,31 +58,10 @@ func TestMapChangeProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
-	const shards, replicas, calls = 4, 2, 300
+	const shards, calls = 4, 300
 	cfg := channel.Config{Service: "ps", Recovery: channel.Recovery{PingInterval: 200 * time.Millisecond, PingTimeout: time.Second, RedialMax: 200 * time.Millisecond}}
-	at := make([][]channel.Endpoint, shards)
-	for i := range at {
-		for j := range replicas {
-			at[i] = append(at[i], channel.Endpoint{Name: fmt.Sprint(i, ".", j), TCP: testprocess.Addr(t)})
-		}
-	}
+	at, all := startMapReplicas(t, shards, shards-1, 400*time.Millisecond, "")
 	now := ps.NewMap(ps.ByHash, at[:shards-1]...)
-	text, err := now.MarshalText()
-	if err != nil {
-		t.Fatal(err)
-	}
-	all := make([][]*testprocess.Process, shards)
-	for i, list := range at {
-		peers := testprocess.Addr(t) + " " + testprocess.Addr(t)
-		for j, e := range list {
-			p := testprocess.New(t, replicaEnv, fmt.Sprintln("400ms", i, shards, j, "-", e.TCP, "-", peers)+string(text))
-			p.Start()
-			all[i] = append(all[i], p)
-		}
-	}
-	for _, p := range slices.Concat(all...) {
-		p.Line()
-	}
 	client := func() *ps.Client {
 		c, err := ps.NewMapClient(replicaDim, now, cfg)
 		if err != nil {
@@ -82,7 +97,7 @@ func TestMapChangeProcesses(t *testing.T) {
 	fewer := *other
 	fewer.Replicas = slices.Clone(at)
 	for i := range fewer.Replicas {
-		fewer.Replicas[i] = fewer.Replicas[i][i%replicas:][:1]
+		fewer.Replicas[i] = fewer.Replicas[i][i%mapReplicas:][:1]
 	}
 	change("replicas are left out", &fewer)
 	back := *other

@@ -16,6 +16,7 @@ import (
 type pushes struct {
 	t      testing.TB
 	c      *ps.Client
+	pause  time.Duration
 	end    chan struct{}
 	wg     sync.WaitGroup
 	calls  atomic.Int64
@@ -27,10 +28,14 @@ type pushes struct {
 
 const pushedKeys = 60
 
-func startPushes(t testing.TB, c *ps.Client) *pushes {
-	l := &pushes{t: t, c: c, end: make(chan struct{})}
+func startPushes(t testing.TB, c *ps.Client) *pushes { return startPacedPushes(t, c, 4, 0) }
+
+// startPacedPushes has each of its callers pause after its calls.
+func startPacedPushes(t testing.TB, c *ps.Client, callers int, pause time.Duration) *pushes {
+	t.Helper()
+	l := &pushes{pause: pause, t: t, c: c, end: make(chan struct{})}
 	rng := seededRand(t)
-	for range 4 {
+	for range callers {
 		mine := rand.New(rand.NewPCG(rng.Uint64(), 1))
 		l.wg.Go(func() { l.run(mine) })
 	}
@@ -48,7 +53,7 @@ func (l *pushes) run(rng *rand.Rand) {
 		select {
 		case <-l.end:
 			return
-		default:
+		case <-time.After(l.pause):
 		}
 		for i := range keys {
 			keys[i] = rng.Uint64N(pushedKeys)
