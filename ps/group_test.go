@@ -266,11 +266,16 @@ func (w *world) fault() {
 			return
 		}
 	}
+	w.strike(n, 3*time.Second, again)
+}
+
+// strike kills or hangs a replica, and heals it before so long.
+func (w *world) strike(n *node, most time.Duration, healed func()) {
 	w.faults++
-	long := time.Duration(w.rng.Int64N(int64(3 * time.Second)))
+	long := time.Duration(w.rng.Int64N(int64(most)))
 	if w.rng.IntN(2) == 0 {
 		n.dead = true
-		w.after(long, func() { n.boot(); again() })
+		w.after(long, func() { n.boot(); healed() })
 		return
 	}
 	n.hung = true
@@ -281,7 +286,7 @@ func (w *world) fault() {
 		for _, f := range queue {
 			n.do(n.life, f)
 		}
-		again()
+		healed()
 	})
 }
 

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/byteexpress/byteexpress/archon"
 	"github.com/byteexpress/byteexpress/archon/channel"
 	"github.com/byteexpress/byteexpress/internal/testprocess"
 	"github.com/byteexpress/byteexpress/ps"
@@ -84,22 +83,7 @@ func newMovingTable(t *testing.T, shards int, fabric *sim.Fabric, owners ...int)
 			s, r, _, stop := replicaOf(t, tcp, ps.Config{Dim: movingDim, Shard: i, Map: &begins, LearningRate: 0.1, Optimizer: ps.Adagrad, Memory: memory}, peers, j, at.TCP)
 			if fabric != nil {
 				_, host := rdmaHost(t, fabric, "sim:"+at.TCP, nil)
-				over := archon.NewServer(archon.ServerConfig{Workers: 32})
-				if err := s.Register(over); err != nil {
-					t.Fatal(err)
-				}
-				l, err := host.Listen(at.RDMA)
-				if err != nil {
-					t.Fatal(err)
-				}
-				served := make(chan error, 1)
-				go func() { served <- over.Serve(context.Background(), l) }()
-				t.Cleanup(func() {
-					r.Close()
-					over.Close()
-					l.Close()
-					<-served
-				})
+				serveRDMA(t, s, r, host, at.RDMA)
 			}
 			of, mem, stops, all = append(of, s), append(mem, memory), append(stops, stop), append(all, r)
 		}

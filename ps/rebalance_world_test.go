@@ -435,21 +435,5 @@ func (w *moveWorld) fault(n *node) {
 	if w.stop || w.replicas == 1 {
 		return
 	}
-	w.faults++
-	long := time.Duration(w.rng.Int64N(int64(1500 * time.Millisecond)))
-	if w.rng.IntN(2) == 0 {
-		n.dead = true
-		w.after(long, func() { n.boot(); again() })
-		return
-	}
-	n.hung = true
-	w.after(long, func() {
-		n.hung = false
-		queue := n.queue
-		n.queue = nil
-		for _, f := range queue {
-			n.do(n.life, f)
-		}
-		again()
-	})
+	w.strike(n, 1500*time.Millisecond, again)
 }

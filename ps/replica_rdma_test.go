@@ -46,6 +46,27 @@ func rdmaHost(t testing.TB, f *sim.Fabric, name string, broken *atomic.Bool) (*s
 	return dev, d
 }
 
+// serveRDMA serves a replica's shard at an address of a device too, to the test's end.
+func serveRDMA(t testing.TB, s *ps.Shard, r *ps.Replica, host *channel.Device, addr string) archon.Listener {
+	over := archon.NewServer(archon.ServerConfig{Workers: 32})
+	if err := s.Register(over); err != nil {
+		t.Fatal(err)
+	}
+	l, err := host.Listen(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- over.Serve(context.Background(), l) }()
+	t.Cleanup(func() {
+		r.Close()
+		over.Close()
+		l.Close()
+		<-served
+	})
+	return l
+}
+
 // TestReplicasOverFailingRDMA: two replicas are pushed to and fetched from while RDMA
 // cannot be set up, works, dies and heals. No call fails, the ways are counted with their
 // reasons, and every push is there once.
@@ -61,22 +82,7 @@ func TestReplicasOverFailingRDMA(t *testing.T) {
 	for i, name := range []string{"a", "b"} {
 		dev, host := rdmaHost(t, fabric, "sim:"+name, nil)
 		s, r, at, _ := replicaOf(t, tcp, cfg, peers, i, "127.0.0.1:0")
-		over := archon.NewServer(archon.ServerConfig{Workers: 32})
-		if err := s.Register(over); err != nil {
-			t.Fatal(err)
-		}
-		l, err := host.Listen("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		served := make(chan error, 1)
-		go func() { served <- over.Serve(context.Background(), l) }()
-		t.Cleanup(func() {
-			r.Close()
-			over.Close()
-			l.Close()
-			<-served
-		})
+		l := serveRDMA(t, s, r, host, "127.0.0.1:0")
 		devices, replicas = append(devices, dev), append(replicas, r)
 		list = append(list, channel.Endpoint{Name: name, TCP: at, RDMA: l.Addr().String()})
 	}
