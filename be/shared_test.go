@@ -44,7 +44,7 @@ func (h *hub) dial(t testing.TB, i int) (server, client *be.Socket) {
 }
 
 // burst has each client send messages of mixed sizes, all at the same time, and each
-// server too, and checks them.
+// server too, and checks them. In the end no message is under way.
 func burst(t testing.TB, servers, clients []*be.Socket, each int) {
 	t.Helper()
 	ctx := limit(t)
@@ -56,14 +56,17 @@ func burst(t testing.TB, servers, clients []*be.Socket, each int) {
 			wg.Go(func() {
 				for k := range each {
 					b := alloc(t, from.Node(), size(k), byte(i+k))
+					wg.Add(1)
 					if err := from.Post(b, func(err error) {
 						if err != nil {
 							t.Errorf("post: %v", err)
 						} else {
 							from.Node().Free(b)
 						}
+						wg.Done()
 					}); err != nil {
 						t.Error(err)
+						wg.Done()
 					}
 				}
 			})

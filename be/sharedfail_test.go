@@ -74,6 +74,7 @@ func TestSharedQueueFails(t *testing.T) {
 				st := h.node.Stats()
 				return st.Engines == 0 && st.Memory.InUseBytes <= before
 			})
+			eventually(t, "the node knows of the queue", node.SharedFailed)
 		}
 		if st := h.node.Stats(); st.ProtocolErrors != 0 || fails != (st.Engines == 0) {
 			t.Errorf("%d protocol errors, %d engines", st.ProtocolErrors, st.Engines)

@@ -104,23 +104,27 @@ func TestSharedQueueFailsInAStorm(t *testing.T) {
 	}
 	storm.Store(false)
 	wg.Wait()
-	for _, n := range h.peers {
-		s, err := n.Dial(limit(t), h.listener.Addr().String(), "after")
-		if err != nil {
-			t.Fatal(err)
-		}
-		b := alloc(t, n, 20_000, 3)
-		if err := s.Send(limit(t), b); err != nil {
-			t.Fatal(err)
-		}
-		n.Free(b)
-		m, err := s.Recv(limit(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(t, m, 20_000, 3)
-		n.Free(m)
-		s.Close()
+	for _, n := range h.peers { // again, if the last failure is only heard of now
+		eventually(t, "a message and its answer", func() bool {
+			s, err := n.Dial(limit(t), h.listener.Addr().String(), "after")
+			if err != nil {
+				return false
+			}
+			defer s.Close()
+			b := alloc(t, n, 20_000, 3)
+			err = s.Send(limit(t), b)
+			n.Free(b)
+			if err != nil {
+				return false
+			}
+			m, err := s.Recv(limit(t))
+			if err != nil {
+				return false
+			}
+			defer n.Free(m)
+			check(t, m, 20_000, 3)
+			return true
+		})
 	}
 	for _, n := range h.peers {
 		if err := n.Close(); err != nil {
