@@ -86,7 +86,7 @@ test-lab: ## the suites that need an RDMA device, in virtual machines with two s
 	$(GO) run ./lab -kernel '6.1?,6.12?' $(JSON)
 
 virtual: ## ps and archon in virtual time: every fault, and changes of the map, with 200 seeds
-	VIRTUAL_SEEDS=200 $(GO) test $(JSON) -v -run='^Test(Virtual|Moves)' -timeout=1h ./ps
+	VIRTUAL_SEEDS=200 $(GO) test $(JSON) -v -run='^Test(Virtual|Moves|RivalMoves)' -timeout=1h ./ps
 
 test-kernels: ## the same on every kernel that the lab knows, arm64's too
 	$(GO) run ./lab -kernel all $(JSON)

@@ -124,10 +124,11 @@ func runRivals(t testing.TB, seed uint64) (wrong string) {
 // shards, with other or the same versions; each may be given up at any step. One of them
 // completes, the other is refused, and no push is lost.
 func TestRivalMoves(t *testing.T) {
-	seeds := uint64(20)
+	skipModel(t)
+	seeds := uint64(10)
 	if n, err := strconv.ParseUint(os.Getenv("VIRTUAL_SEEDS"), 10, 64); err == nil {
 		seeds = n
-	} else if testing.Short() || slowed {
+	} else if testing.Short() {
 		seeds = 5
 	}
 	for seed := range seeds {
