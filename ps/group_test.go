@@ -256,6 +256,17 @@ func (w *world) fetch() {
 
 type lostPush string
 
+// caught is deferred by what runs a world, and says which push was lost.
+func caught(lost *string) {
+	if r := recover(); r != nil {
+		l, ok := r.(lostPush)
+		if !ok {
+			panic(r)
+		}
+		*lost = string(l)
+	}
+}
+
 // fault kills or hangs a replica while another serves, and heals it.
 func (w *world) fault() {
 	again := func() { w.after(time.Duration(w.rng.Int64N(int64(2*time.Second))), w.fault) }
@@ -291,15 +302,7 @@ func (w *world) strike(n *node, most time.Duration, healed func()) {
 }
 
 func runWorld(t testing.TB, seed uint64, replicas int, noLease bool) (w *world, lost string) {
-	defer func() {
-		if r := recover(); r != nil {
-			l, ok := r.(lostPush)
-			if !ok {
-				panic(r)
-			}
-			lost = string(l)
-		}
-	}()
+	defer caught(&lost)
 	w = &world{t: t, rng: rand.New(rand.NewPCG(seed, 5)), noLease: noLease}
 	for i := range replicas {
 		w.nodes = append(w.nodes, &node{w: w, i: i})

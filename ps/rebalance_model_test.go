@@ -11,15 +11,7 @@ import (
 
 // runMoves runs changes of the map under load; it tells what is wrong.
 func runMoves(t testing.TB, seed uint64, spoil func(*moveWorld)) (w *moveWorld, wrong string) {
-	defer func() {
-		if r := recover(); r != nil {
-			l, ok := r.(lostPush)
-			if !ok {
-				panic(r)
-			}
-			wrong = string(l)
-		}
-	}()
+	defer caught(&wrong)
 	w = newMoveWorld(t, seed)
 	if spoil != nil {
 		spoil(w)

@@ -44,15 +44,7 @@ func (w *moveWorld) rival(from, to *Map, until time.Duration, end func(done bool
 
 // runRivals has two changes made at once, each of which may be given up in the middle.
 func runRivals(t testing.TB, seed uint64) (wrong string) {
-	defer func() {
-		if r := recover(); r != nil {
-			l, ok := r.(lostPush)
-			if !ok {
-				panic(r)
-			}
-			wrong = string(l)
-		}
-	}()
+	defer caught(&wrong)
 	w := newMoveWorld(t, seed)
 	for id := range uint64(3) {
 		c := &moveClient{w: w, id: ClientID{id + 1, seed}, m: w.newest}

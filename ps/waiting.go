@@ -20,8 +20,9 @@ type waiting struct {
 // after a pause, until their deadline, and costs none of what they have for retries.
 var errCrowded = archon.Errorf(archon.Aborted, "the map is changing, and as many requests wait for that here as may: retry")
 
-// crowdedVersion is the version of a map that such a refusal names, of a shard that has one: to
-// the client that of an older one, since a copy of the request may be applied later.
+// crowdedVersion is the version of a map that such a refusal of a well-formed request names,
+// of a shard that has one: to the client that of an older one, since a copy of the request
+// may be applied later.
 func crowdedVersion(payload []byte, version uint32) uint32 {
 	return min(version, binary.LittleEndian.Uint32(payload[12:]))
 }
