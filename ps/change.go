@@ -53,6 +53,9 @@ func (g *group) beginChange(ticket uint64, next *Map) {
 		return
 	}
 	g.abort(g.change.ticket)
+	if g.stage != nil && g.stage.ticket != ticket {
+		g.dropStage()
+	}
 	g.change = change{ticket: ticket, next: next, sum: next.sum(), leaves: g.shard.own.loses(next), pulls: newPulls(next)}
 	g.shard.pulls = g.change.pulls
 }
@@ -174,8 +177,12 @@ func (g *group) open(made uint64, from int, now time.Duration) error {
 	return nil
 }
 
-// abort gives a change up: it has not been decided, and will not be.
+// abort gives a change up: it has not been decided, and will not be. A step of it that comes
+// late is not taken any more: it would have rows brought that nobody gives.
 func (g *group) abort(ticket uint64) {
+	if ticket != 0 {
+		g.ballot = max(g.ballot, ticket+1)
+	}
 	if g.stage != nil && g.stage.ticket == ticket {
 		g.dropStage()
 	}

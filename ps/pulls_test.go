@@ -124,3 +124,42 @@ func TestPullsBounded(t *testing.T) {
 		t.Errorf("%d pullers, %v", n, err)
 	}
 }
+
+// TestLateBring: a replica that was away hears from its peers that a change was given up,
+// and only then what had been asked of it for that change. It brings no rows for it, and
+// neither does one that was asked before, when another change begins: it would go on to
+// ask for rows that nobody gives, and to remove them, and the other change would wait.
+func TestLateBring(t *testing.T) {
+	now := NewMap(ByHash, []channel.Endpoint{{TCP: "a:1"}}, []channel.Endpoint{{TCP: "b:1"}})
+	next := *now
+	next.Version, next.Bounds = 2, []Bound{{0, 1}}
+	text, err := next.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGroup(newTestShard(t, Config{Map: now}), 0, 1, 1<<14, 9, testLease)
+	g.joined(0)
+	do := func(step changeStep, ticket uint64) {
+		t.Helper()
+		if _, err := g.step(&changeRequest{step: step, ticket: ticket, m: &next, text: text}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const first, second = 1 << 32, 2 << 32
+	do(stepBegin, first)
+	g.abort(first) // by a peer's log
+	do(stepBring, first)
+	if g.stage != nil {
+		t.Error("rows are brought for a change that was given up")
+	}
+	do(stepBegin, second)
+	do(stepBring, second)
+	if g.stage == nil {
+		t.Fatal("no rows are brought")
+	}
+	g.endChange() // as a copy of a peer does
+	do(stepBegin, second+1)
+	if g.stage != nil {
+		t.Error("rows are brought for a change in whose place another has come")
+	}
+}
