@@ -52,6 +52,8 @@ type SwitchConfig struct {
 	EgressBytes int      // what one egress queue of a class may hold; 0: the whole buffer
 	Latency     des.Time // 0: the default
 	PFC         bool     // pause instead of dropping
+	PauseShare  float64  // of the free buffer that frames of one ingress port may hold before it pauses its peer; 0: an eighth, twice that for each doubling of the slowest port's rate
+	PauseBytes  int      // that they may hold whatever is free, instead; 0: a share
 	PauseQuanta bool     // a pause ends by itself after 65,535 quanta, and is renewed before
 	ECN         ECN      // of the data class
 	LossyECN    ECN      // of the lossy class: of datagrams that allow it
@@ -129,6 +131,7 @@ func (c *Config) check() error {
 	}{
 		{"Switch.BufferBytes", int64(s.BufferBytes), 1, math.MaxInt64},
 		{"Switch.EgressBytes", int64(s.EgressBytes), 0, math.MaxInt64},
+		{"Switch.PauseBytes", int64(s.PauseBytes), 0, math.MaxInt64},
 		{"Switch.Latency", int64(s.Latency), 0, int64(des.Second)},
 		{"Switch.ECN.KminBytes", int64(s.ECN.KminBytes), 0, int64(s.ECN.KmaxBytes)},
 		{"Switch.ECN.Gbps", int64(s.ECN.Gbps), 0, maxGbps},
@@ -171,6 +174,7 @@ func (c *Config) check() error {
 		{"Switch.ECN.Pmax", s.ECN.Pmax, 1},
 		{"Switch.LossyECN.Pmax", s.LossyECN.Pmax, 1},
 		{"Switch.LossyShare", s.LossyShare, 1000},
+		{"Switch.PauseShare", s.PauseShare, 1000},
 	} {
 		if !(f.v >= 0 && f.v <= f.most) {
 			return errors.Errorf("config: %s is %v, want 0 to %v", f.name, f.v, f.most)

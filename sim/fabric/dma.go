@@ -8,8 +8,8 @@ const rxBuffer = 1 << 20
 
 // dma is the way from a NIC to its host's memory, if that is slower than the wire.
 type dma struct {
-	psByte des.Time // a byte takes; 0: as fast as the wire
-	wait   fifo
+	pace pace // 0: as fast as the wire
+	wait fifo
 }
 
 // SetDMA makes the way from the NIC to the host's memory as slow as that many Gb/s
@@ -17,10 +17,10 @@ type dma struct {
 // and pauses its link when it has too much.
 func (h *Host) SetDMA(gbps int) {
 	if gbps <= 0 || gbps >= h.port.cfg.Gbps {
-		h.dma.psByte = 0
+		h.dma.pace = 0
 		return
 	}
-	h.dma.psByte = des.Time(8000 / gbps)
+	h.dma.pace = paceOf(gbps)
 }
 
 // buffer has a frame wait for memory.
@@ -35,7 +35,7 @@ func (h *Host) buffer(fr *frame) {
 		return
 	}
 	if w.head == nil {
-		h.f.k.At(h.f.k.Now()+des.Time(fr.size)*h.dma.psByte, h.f.dmaKind, int32(h.id), 0)
+		h.f.k.At(h.f.k.Now()+h.dma.pace.of(fr.size), h.f.dmaKind, int32(h.id), 0)
 	}
 	w.push(fr)
 	if w.bytes > rxBuffer/4*3 && h.f.cfg.Switch.PFC && !h.port.xoff {
@@ -48,7 +48,7 @@ func (h *Host) drained() {
 	w := &h.dma.wait
 	fr := w.pop()
 	if w.head != nil {
-		h.f.k.At(h.f.k.Now()+des.Time(w.head.size)*h.dma.psByte, h.f.dmaKind, int32(h.id), 0)
+		h.f.k.At(h.f.k.Now()+h.dma.pace.of(w.head.size), h.f.dmaKind, int32(h.id), 0)
 	}
 	if w.bytes < rxBuffer/2 && h.port.xoff && !h.stuck {
 		h.port.sendPause(false)

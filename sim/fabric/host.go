@@ -56,12 +56,16 @@ type Host struct {
 	udFree    des.Time // when the NIC can begin the next
 }
 
+// inflight is more packets of a queue pair than any network here has on its way: what
+// bounds a sender is its queue, its window, or its rate.
+const inflight = 1 << 20
+
 func newHost(f *Fabric, id int) *Host {
 	h := &Host{f: f, id: id, armed: des.Never, gid: verbs.GID{10: 0xff, 11: 0xff, 12: 10, 13: byte(id >> 16), 14: byte(id >> 8), 15: byte(id)}}
 	h.cache.init(&f.cfg.NIC.Cache)
 	keys := des.NewStream(f.cfg.Seed, streamNIC, uint64(id), 0)
 	h.nic = nic.New(nic.Config{
-		Attr: f.attr, Segment: true, Rand: rand.New(&keys), Offer: h.offer, SkipWrites: f.cfg.SkipWrites,
+		Attr: f.attr, Segment: true, Inflight: inflight, Rand: rand.New(&keys), Offer: h.offer, SkipWrites: f.cfg.SkipWrites,
 		Ports: []nic.Port{{
 			PortAttr: verbs.PortAttr{State: verbs.PortActive, LinkLayer: verbs.LinkEthernet, MaxMTU: qp.MTU4096, ActiveMTU: f.cfg.NIC.MTU, MaxMessage: qp.MaxMessage, GIDs: 1, PKeys: 1},
 			GIDs:     []nic.GID{{GIDEntry: verbs.GIDEntry{GID: h.gid, Type: verbs.GIDRoCEv2}}},
@@ -169,7 +173,7 @@ func (h *Host) pull() {
 func (h *Host) receive(fr *frame) {
 	h.f.trace(h.port, "rx", fr)
 	h.f.delivered++
-	if h.dma.psByte > 0 {
+	if h.dma.pace > 0 {
 		h.buffer(fr)
 		return
 	}

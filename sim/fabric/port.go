@@ -23,7 +23,7 @@ type port struct {
 	host   *Host
 	peer   *port
 	cfg    Link
-	psByte des.Time // a byte takes
+	pace   pace
 	delay  des.Time // from the last bit on the wire until the peer has the frame
 	random des.Stream
 
@@ -46,7 +46,7 @@ type port struct {
 	ingress  int // bytes of the buffer
 	over     int // bytes of the headroom
 	headroom int
-	shift    int      // of the dynamic threshold
+	dynamic  float64  // of the free buffer that they may hold
 	xoff     bool     // the peer was told to pause
 	renewAt  des.Time // with PauseQuanta
 
@@ -63,7 +63,7 @@ func (p *port) start() {
 	p.starting = false
 	if p.tx != nil {
 		k := p.f.k
-		k.At(k.Now()+des.Time(p.tx.size+gapBytes)*p.psByte, p.f.sentKind, p.id, 0)
+		k.At(k.Now()+p.pace.of(p.tx.size+gapBytes), p.f.sentKind, p.id, 0)
 	}
 }
 

@@ -8,7 +8,7 @@ import "github.com/byteexpress/byteexpress/sim/des"
 
 // pauseTime is the longest pause that a frame can ask for: 65,535 quanta of 512 bit
 // times (IEEE 802.1Qbb).
-func (p *port) pauseTime() des.Time { return 65535 * 512 / 8 * p.psByte }
+func (p *port) pauseTime() des.Time { return p.pace.of(65535 * 512 / 8) }
 
 // pauseLater has a pause that the peer was told of renewed when half of it is over.
 func (p *port) pauseLater() {

@@ -106,8 +106,15 @@ func (s *Switch) admit(in, out *port, fr *frame) bool {
 }
 
 // threshold is what the frames that came in by a port may hold: a share of what is
-// free, so that the ports share the buffer without any taking all of it.
-func (s *Switch) threshold(in *port) int { return max(s.pool-s.used, 0) >> in.shift }
+// free, so that the ports share the buffer without any taking all of it; or as much
+// always.
+func (s *Switch) threshold(in *port) int {
+	free := max(s.pool-s.used, 0)
+	if fixed := s.f.cfg.Switch.PauseBytes; fixed > 0 {
+		return min(fixed, free)
+	}
+	return int(float64(free) * in.dynamic)
+}
 
 // release takes a frame that left off the accounts, those of headroom first.
 func (s *Switch) release(fr *frame) {

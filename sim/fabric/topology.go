@@ -26,7 +26,7 @@ func (f *Fabric) AddSwitch() *Switch {
 }
 
 func (f *Fabric) newPort(l Link, s *Switch, h *Host) *port {
-	p := &port{f: f, id: int32(len(f.ports)), sw: s, host: h, cfg: l, psByte: des.Time(8000 / l.Gbps), kickAt: des.Never}
+	p := &port{f: f, id: int32(len(f.ports)), sw: s, host: h, cfg: l, pace: paceOf(l.Gbps), kickAt: des.Never}
 	p.random = des.NewStream(f.cfg.Seed, streamPort, uint64(p.id), 0)
 	f.ports = append(f.ports, p)
 	if s != nil {
@@ -38,12 +38,26 @@ func (f *Fabric) newPort(l Link, s *Switch, h *Host) *port {
 // maxGbps is the rate at which a byte takes one picosecond.
 const maxGbps = 8000
 
+// pace is what a byte takes on a link, in 2^-20 ps: not of all rates it is whole
+// picoseconds.
+type pace int64
+
+const paceBits = 20
+
+func paceOf(gbps int) pace { return pace(maxGbps << paceBits / gbps) }
+
+// of is what so many bytes take.
+func (p pace) of(bytes int) des.Time { return des.Time(int64(bytes) * int64(p) >> paceBits) }
+
+// maxDelay is the longest cable's.
+const maxDelay = des.Second
+
 func (l *Link) check() error {
 	switch {
 	case l.Gbps < 1 || l.Gbps > maxGbps:
 		return errors.Errorf("link: %d Gb/s, want 1 to %d", l.Gbps, maxGbps)
-	case l.Delay < 0:
-		return errors.Errorf("link: a delay of %d ps, want 0 or more", l.Delay)
+	case l.Delay < 0 || l.Delay > maxDelay:
+		return errors.Errorf("link: a delay of %d ps, want 0 to %d", l.Delay, maxDelay)
 	case !(l.Loss >= 0 && l.Loss <= 1):
 		return errors.Errorf("link: a loss of %v, want 0 to 1", l.Loss)
 	}
@@ -108,9 +122,9 @@ const hostShift = 3
 const reactionBytes = 4096
 
 // headroom is what may come in between the decision to pause and its effect, over a
-// link on which a bit takes that long there and back.
-func headroom(both, psByte des.Time, maxFrame int) int {
-	n := int(both/psByte) + 2*(maxFrame+gapBytes) + reactionBytes
+// link of some rate on which a bit takes that long there and back.
+func headroom(both des.Time, gbps, maxFrame int) int {
+	n := int(both)*gbps/maxGbps + 2*(maxFrame+gapBytes) + reactionBytes
 	return n * 5 / 4 // in whole cells, for frames from a KiB on
 }
 
@@ -122,7 +136,7 @@ func (c Config) HeadroomBytes(l Link, toHost bool) int {
 	if toHost {
 		both += c.NIC.RxLatency
 	}
-	return headroom(both, des.Time(8000/l.Gbps), maxFrame(c.NIC.MTU))
+	return headroom(both, l.Gbps, maxFrame(c.NIC.MTU))
 }
 
 // maxFrame is the longest frame at a path MTU, in bytes.
@@ -142,15 +156,18 @@ func (f *Fabric) Build() error {
 	}
 	for _, s := range f.switches {
 		s.pool = f.cfg.Switch.BufferBytes
-		slowest := des.Time(0)
+		slowest := maxGbps
 		for _, p := range s.ports {
-			slowest = max(slowest, p.psByte)
+			slowest = min(slowest, p.cfg.Gbps)
 		}
 		for _, p := range s.ports {
 			p.ecn[data], p.ecn[lossy] = f.cfg.Switch.ECN.at(p.cfg.Gbps), f.cfg.Switch.LossyECN.at(p.cfg.Gbps)
-			p.shift = max(hostShift-bits.Len64(uint64(slowest/p.psByte))+1, 0)
+			p.dynamic = f.cfg.Switch.PauseShare
+			if p.dynamic == 0 {
+				p.dynamic = 1 / float64(int(1)<<max(hostShift-bits.Len(uint(p.cfg.Gbps/slowest))+1, 0))
+			}
 			if f.cfg.Switch.PFC {
-				p.headroom = headroom(p.delay+p.peer.delay, p.psByte, f.maxFrame)
+				p.headroom = headroom(p.delay+p.peer.delay, p.cfg.Gbps, f.maxFrame)
 				s.pool -= p.headroom
 			}
 		}
@@ -197,53 +214,4 @@ func (f *Fabric) findWays() {
 			}
 		}
 	}
-}
-
-// Single makes a fabric of hosts around one switch.
-func Single(cfg Config, hosts int, l Link) (*Fabric, error) {
-	f := New(cfg)
-	s := f.AddSwitch()
-	for range hosts {
-		if err := f.LinkHost(f.AddHost(), s, l); err != nil {
-			return nil, err
-		}
-	}
-	return f, f.Build()
-}
-
-// Pair makes a fabric of two hosts joined directly.
-func Pair(cfg Config, l Link) (*Fabric, error) {
-	f := New(cfg)
-	if err := f.LinkHosts(f.AddHost(), f.AddHost(), l); err != nil {
-		return nil, err
-	}
-	return f, f.Build()
-}
-
-// LeafSpine makes a fabric of leaf switches with so many hosts each (the last may
-// have fewer), every leaf joined to every spine.
-func LeafSpine(cfg Config, hosts, perLeaf, spines int, host, up Link) (*Fabric, error) {
-	if perLeaf < 1 || spines < 1 {
-		return nil, errors.Errorf("leaf-spine: %d hosts a leaf and %d spines, want 1 or more", perLeaf, spines)
-	}
-	f := New(cfg)
-	var tops []*Switch
-	for range spines {
-		tops = append(tops, f.AddSwitch())
-	}
-	var leaf *Switch
-	for i := range hosts {
-		if i%perLeaf == 0 {
-			leaf = f.AddSwitch()
-			for _, t := range tops {
-				if err := f.LinkSwitches(leaf, t, up); err != nil {
-					return nil, err
-				}
-			}
-		}
-		if err := f.LinkHost(f.AddHost(), leaf, host); err != nil {
-			return nil, err
-		}
-	}
-	return f, f.Build()
 }

@@ -1,6 +1,7 @@
 package nic
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 
@@ -14,7 +15,7 @@ const (
 	// quantum is how many packets a queue pair sends in its turn.
 	quantum = 256
 	// inflight bounds the request packets of a queue pair that are not
-	// acknowledged: far below the 2^23 that PSNs can tell apart.
+	// acknowledged, by default: far below the 2^23 that PSNs can tell apart.
 	inflight = 1024
 	// ackEvery is how often a long message asks for an acknowledgement, in packets.
 	ackEvery = 64
@@ -53,6 +54,9 @@ type Config struct {
 	// queue pair that has some, and again only after Transmit was called for it. It must
 	// not call the NIC.
 	Offer func(q *QP)
+	// Inflight bounds the request packets of a queue pair that are not acknowledged,
+	// to less than 2^23. 0: 1024.
+	Inflight int32
 	// SkipWrites leaves the payload of WRITEs where it is, for runs in which nobody
 	// reads it and copying would be most of the work. All else is as ever: memory
 	// and keys are checked, and the bytes of SENDs arrive.
@@ -95,6 +99,7 @@ type NIC struct {
 // New makes a NIC on a fabric.
 func New(cfg Config, f Fabric) *NIC {
 	n := &NIC{cfg: cfg, fabric: f}
+	n.cfg.Inflight = cmp.Or(cfg.Inflight, inflight)
 	n.ports = append(n.ports, cfg.Ports...)
 	n.keys.mask = cfg.Rand.Uint32() &^ rkeyFlip
 	n.nextNum = qp.Num(cfg.Rand.Uint32())

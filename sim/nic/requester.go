@@ -78,7 +78,7 @@ func (q *QP) wantsToSend() bool {
 
 func (q *QP) sendLimit(w *sendWQE) bool {
 	psn := w.firstPSN.Add(q.curPkt)
-	return psn.Sub(q.unaPSN) >= inflight && q.unaPSN != psn
+	return psn.Sub(q.unaPSN) >= q.nic.cfg.Inflight && q.unaPSN != psn
 }
 
 // start admits the request at the cursor for the first time: rules of order,
