@@ -2,30 +2,43 @@
 
 #include "textflag.h"
 
-// func moveAround(dst, src []byte)
-TEXT ·moveAround(SB), NOSPLIT, $0-48
+// func moveStream(dst, src []byte)
+TEXT ·moveStream(SB), NOSPLIT, $0-48
 	MOVQ dst_base+0(FP), DI
 	MOVQ dst_len+8(FP), CX
 	MOVQ src_base+24(FP), SI
 	SHRQ $6, CX
-	JEQ  done
+	SUBQ $64, CX // lines of the 4 KiB ahead
+	JLE  last
 
 line:
-	MOVOU (SI), X0
-	MOVOU 16(SI), X1
-	MOVOU 32(SI), X2
-	MOVOU 48(SI), X3
-	MOVNTO X0, (DI)
-	MOVNTO X1, 16(DI)
-	MOVNTO X2, 32(DI)
-	MOVNTO X3, 48(DI)
+	PREFETCHNTA 4096(SI)
+	VMOVDQU  (SI), Y0
+	VMOVDQU  32(SI), Y1
+	VMOVNTDQ Y0, (DI)
+	VMOVNTDQ Y1, 32(DI)
 	ADDQ $64, SI
 	ADDQ $64, DI
 	DECQ CX
 	JNE  line
-	SFENCE
+
+last:
+	ADDQ $64, CX
+	JEQ  done
+
+lastLine:
+	VMOVDQU  (SI), Y0
+	VMOVDQU  32(SI), Y1
+	VMOVNTDQ Y0, (DI)
+	VMOVNTDQ Y1, 32(DI)
+	ADDQ $64, SI
+	ADDQ $64, DI
+	DECQ CX
+	JNE  lastLine
 
 done:
+	SFENCE
+	VZEROUPPER
 	RET
 
 // func moveString(dst, src []byte)
