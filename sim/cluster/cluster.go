@@ -34,7 +34,7 @@ func New(f *fabric.Fabric, cfg Config) (*Cluster, error) {
 	c.tickKind = c.k.Handle(func(a, b int32) { c.nodes[a].tick(b) })
 	var bulk []byte
 	if f.SkipsWrites() {
-		bulk = make([]byte, cfg.MaxMessage)
+		bulk = make([]byte, max(cfg.MaxMessage, cfg.SpreadBytes))
 	}
 	for i := range f.Hosts() {
 		n, err := newNode(c, f.Host(i), bulk)
@@ -49,6 +49,9 @@ func New(f *fabric.Fabric, cfg Config) (*Cluster, error) {
 // streamPSN is the kind of the random stream of first PSNs; those of package fabric
 // are small.
 const streamPSN = 1 << 16
+
+// streamPlace is that of the places of messages.
+const streamPlace = streamPSN + 1
 
 // Node gives the node of a host.
 func (c *Cluster) Node(i int) *Node { return c.nodes[i] }

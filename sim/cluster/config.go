@@ -36,6 +36,7 @@ type Config struct {
 	Get          bool   // engines know get mode: Socket's large messages are READ after core.Engine.SetGet
 	MTU          qp.MTU // path MTU; 0: the port's, 4096
 	MemoryBytes  int    // registered memory of a node; 0: 1 GiB
+	SpreadBytes  int    // of memory over which large messages are spread by chance, where WRITEs are not copied; 0: all are in the same place
 
 	// Keepalive and PeerTimeout are as in be.Config, but 0 is never, so that a run
 	// can come to rest. Linger and DrainTimeout: 0 is 2 s.
@@ -82,6 +83,7 @@ func (c *Config) fill() error {
 		{"QuotaBytes", &c.QuotaBytes, 1 << 30, 1, math.MaxInt},
 		{"Threads", &c.Threads, 1, 1, 256},
 		{"MemoryBytes", &c.MemoryBytes, 1 << 30, 1, math.MaxInt},
+		{"SpreadBytes", &c.SpreadBytes, 0, 0, math.MaxInt},
 	} {
 		if *f.v = cmp.Or(*f.v, f.def); *f.v < f.min || *f.v > f.max {
 			return errors.Errorf("config: %s is %d, want %d to %d", f.name, *f.v, f.min, f.max)

@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/mr"
+	"github.com/byteexpress/byteexpress/sim/des"
 	"github.com/byteexpress/byteexpress/sim/fabric"
 )
 
@@ -38,6 +39,16 @@ type memory struct {
 	bulkFrom int // bytes; longer buffers are bulk, unless exact
 	bulkLive int
 	exact    bool
+	spread   int        // bytes of it over which they are spread, 0: all begin where it does
+	places   des.Stream // by chance
+}
+
+// placeBytes is what places of messages are multiples of.
+const placeBytes = 4 << 10
+
+// Place draws where a message of so many bytes lies in memory of so many.
+func Place(rng *des.Stream, memory, size int) int {
+	return int(rng.N(int64(max(memory-size, 0)/placeBytes+1))) * placeBytes
 }
 
 func classOf(n int) int { return max(bits.Len(uint(max(n, 1)-1)), minClass) }
@@ -49,7 +60,11 @@ func (m *memory) Alloc(n int) ([]byte, error) {
 			return nil, errors.Wrapf(errMemory, "%d bytes, at most %d", n, len(m.bulk))
 		}
 		m.bulkLive++
-		return m.bulk[:n], nil
+		at := 0
+		if m.spread > 0 {
+			at = Place(&m.places, m.spread, n)
+		}
+		return m.bulk[at : at+n], nil
 	}
 	c := classOf(n)
 	if l := m.free[c]; len(l) > 0 {
@@ -130,7 +145,7 @@ func (m *memory) ReadKey(b []byte) (mr.RKey, bool) {
 	return r.RKey, err == nil
 }
 
-func (m *memory) isBulk(b []byte) bool { return m.bulk != nil && &b[0] == &m.bulk[0] }
+func (m *memory) isBulk(b []byte) bool { return m.bulk != nil && m.bulkKey.Contains(mr.Addr(b), 1) }
 
 // held is how many buffers are not free.
 func (m *memory) held() int { return m.given + m.bulkLive }

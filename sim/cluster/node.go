@@ -91,6 +91,7 @@ func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
 		if n.mem.bulkKey, err = h.Register(bulk, access); err != nil {
 			return nil, err
 		}
+		n.mem.spread, n.mem.places = c.cfg.SpreadBytes, des.NewStream(c.f.Seed(), streamPlace, uint64(h.ID()), 0)
 	}
 	if c.cfg.NodeWindow > 0 {
 		n.bound = core.NewCap(c.cfg.NodeWindow, func(h core.Handler) {

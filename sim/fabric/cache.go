@@ -5,59 +5,37 @@ import (
 	"github.com/byteexpress/byteexpress/sim/nic"
 )
 
-// DefaultPacketGap is between packets that a NIC sends: 200 million a second.
-const DefaultPacketGap = 5 * des.Nanosecond
-
-// Cache is a NIC's memory for the contexts of queue pairs, the rest of which are in
-// the host's memory. Each packet that is sent or received needs the context of its
-// queue pair; what is not there is fetched, for the one that was used longest ago.
-// Other queue pairs go on meanwhile. So many queue pairs, used with equal chance,
-// are served at Fetches/(miss Miss), where miss is 1 - Entries/queue pairs, if
-// that is less than one in Gap.
+// Cache is a NIC's memory for things of one kind, the rest of which are in the host's
+// memory. What is used and not there is fetched, for the one that was used longest ago;
+// the queue pair that uses it waits, and others go on meanwhile. So many things, used
+// with equal chance, are used Fetches/(miss Miss) times a second at most, where miss is
+// 1 - Entries/things.
 type Cache struct {
-	Entries  int      // 0: room for all, and nothing of this
-	Fetches  int      // at a time
-	Miss     des.Time // time of a fetch
-	ReadMiss des.Time // for a READ, 0: as others
-	Gap      des.Time // between packets that are sent; 0: DefaultPacketGap, also without a cache
-	ReadGap  des.Time // between READ requests, 0: as others
+	Entries int      // 0: room for all, and nothing of this
+	Fetches int      // at a time
+	Miss    des.Time // time of a fetch
 }
 
-// CacheCX6 is fitted to a public measurement of two ConnectX-6 with 32 threads: READs
-// at 83, 42 and 21 million a second with 32, 512 and 4096 queue pairs, WRITEs at 123
-// and 111 million with 32 and 4096.
-func CacheCX6() Cache {
-	return Cache{
-		Entries: 273, Fetches: 16,
-		Miss: 154 * des.Nanosecond, ReadMiss: 816 * des.Nanosecond,
-		Gap: 8130 * des.Picosecond, ReadGap: 12048 * des.Picosecond,
-	}
-}
-
-// CacheCX5 is assumed: 1024 entries, and half of the rate at 5000 queue pairs.
-func CacheCX5() Cache {
-	return Cache{Entries: 1024, Fetches: 16, Miss: 402 * des.Nanosecond, Gap: 10 * des.Nanosecond}
-}
-
-// CacheStats counts what a NIC's cache did.
+// CacheStats counts what a cache did.
 type CacheStats struct{ Hits, Misses uint64 }
 
-// context is what the cache knows of a queue pair.
-type context struct {
-	prev, next *context // by use, if it is there
+// Add adds another's.
+func (s *CacheStats) Add(o CacheStats) { s.Hits, s.Misses = s.Hits+o.Hits, s.Misses+o.Misses }
+
+// entry is what a cache knows of one thing.
+type entry struct {
+	prev, next *entry // by use, if it is there
 	there      bool
 	fetching   bool
 	readyAt    des.Time // fetching: when it will be there
-	held       fifo     // packets that arrived and wait for it
 }
 
-// cache is a NIC's.
+// cache is one of a NIC's.
 type cache struct {
 	cfg   *Cache
-	root  context // of the ring of contexts, from the latest used
+	root  entry // of the ring of entries, from the latest used
 	n     int
 	slots []des.Time // when each fetch ends
-	next  des.Time   // when the next packet may be sent
 	stats CacheStats
 }
 
@@ -69,16 +47,16 @@ func (c *cache) init(cfg *Cache) {
 
 func (c *cache) enabled() bool { return c.cfg.Entries > 0 }
 
-func (x *context) unlink() { x.prev.next, x.next.prev = x.next, x.prev }
+func (x *entry) unlink() { x.prev.next, x.next.prev = x.next, x.prev }
 
-func (c *cache) front(x *context) {
+func (c *cache) front(x *entry) {
 	x.prev, x.next = &c.root, c.root.next
 	x.prev.next, x.next.prev = x, x
 }
 
-// touch uses a context at a time and says when it is there: now, or later, and
-// then fetched is whether this call began to fetch it.
-func (c *cache) touch(x *context, now des.Time, read bool) (at des.Time, fetched bool) {
+// touch uses an entry at a time and says when it is there: now, or later, and then
+// fetched is whether this call began to fetch it, which takes the time of a miss.
+func (c *cache) touch(x *entry, now, miss des.Time) (at des.Time, fetched bool) {
 	switch {
 	case x.there:
 		x.unlink()
@@ -89,10 +67,6 @@ func (c *cache) touch(x *context, now des.Time, read bool) (at des.Time, fetched
 		return x.readyAt, false
 	}
 	c.stats.Misses++
-	miss := c.cfg.Miss
-	if read && c.cfg.ReadMiss > 0 {
-		miss = c.cfg.ReadMiss
-	}
 	first := 0
 	for i := range c.slots {
 		if c.slots[i] < c.slots[first] {
@@ -104,8 +78,8 @@ func (c *cache) touch(x *context, now des.Time, read bool) (at des.Time, fetched
 	return x.readyAt, true
 }
 
-// arrived puts a context that was fetched into the cache.
-func (c *cache) arrived(x *context) {
+// arrived puts an entry that was fetched into the cache.
+func (c *cache) arrived(x *entry) {
 	x.fetching, x.there = false, true
 	if c.n == c.cfg.Entries {
 		old := c.root.prev
@@ -117,8 +91,9 @@ func (c *cache) arrived(x *context) {
 	c.front(x)
 }
 
-// forget takes the context of a queue pair that is closed out.
-func (c *cache) forget(x *context) {
+// forget takes an entry that is not used any more out, or lets it not come.
+func (c *cache) forget(x *entry) {
+	x.fetching = false
 	if x.there {
 		x.unlink()
 		x.there = false
@@ -126,60 +101,85 @@ func (c *cache) forget(x *context) {
 	}
 }
 
-// pace notes that a packet of a queue pair begins.
-func (c *cache) pace(now des.Time, q *nic.QP) {
-	gap := c.cfg.Gap
-	if c.cfg.ReadGap > 0 && q.NextIsRead() {
-		gap = c.cfg.ReadGap
-	}
-	c.next = now + gap
+// Caches counts what the caches of a NIC did.
+type Caches struct{ Contexts, WQEs, Pages CacheStats }
+
+// Caches gives the counters.
+func (h *Host) Caches() Caches { return Caches{h.contexts.stats, h.wqes.stats, h.pages.stats} }
+
+// fetch is an entry on its way, nil if only the time counts, and who is to go on with
+// packets that it received when it is there.
+type fetch struct {
+	c *cache
+	x *entry
+	q *QP
 }
 
-// CacheStats counts what the NIC's cache of contexts did.
-func (h *Host) CacheStats() CacheStats { return h.cache.stats }
-
-// fetch uses the context of a queue pair that wants to send, and says when it is
-// there.
-func (h *Host) fetch(q *nic.QP) des.Time {
-	own, read := q.Owner.(*QP), q.NextIsRead()
-	if own.closed {
-		return 0
-	}
-	at, fetched := h.cache.touch(&own.context, h.f.k.Now(), read)
+// use touches an entry for a queue pair, which goes on when it has come if own is not
+// nil, and says when it is there.
+func (h *Host) use(c *cache, x *entry, miss des.Time, own *QP) des.Time {
+	at, fetched := c.touch(x, h.f.k.Now(), miss)
 	if fetched {
-		h.f.k.At(at, h.f.fetchKind, int32(h.id), h.fetches.Put(own))
+		h.await(at, fetch{c, x, own})
 	}
 	return at
 }
 
-// stalls uses the context of the queue pair that a packet is for, and keeps the
-// packet until it is there.
+func (h *Host) await(at des.Time, f fetch) {
+	h.f.k.At(at, h.f.fetchKind, int32(h.id), h.fetches.Put(f))
+}
+
+// fetched is the end of a fetch.
+func (h *Host) fetched(i int32) {
+	f := h.fetches.Take(i)
+	if f.x != nil && f.x.fetching && f.x.readyAt <= h.f.k.Now() { // it was not forgotten since
+		f.c.arrived(f.x)
+	}
+	if f.q != nil {
+		h.goOn(f.q)
+	}
+}
+
+// ahead gets what a queue pair's next packet needs and says when to come again.
+func (h *Host) ahead(q *nic.QP) (at des.Time) {
+	own := q.Owner.(*QP)
+	if own.closed {
+		return 0
+	}
+	if h.contexts.enabled() {
+		at = h.context(own, q.NextIsRead())
+	}
+	if at <= h.f.k.Now() && own.supply != nil {
+		at = h.supplied(own)
+	}
+	return at
+}
+
+// stalls keeps a packet that arrived until what it needs is there, after those before it
+// of its queue pair.
 func (h *Host) stalls(fr *frame) bool {
 	q := h.nic.QP(fr.pkt.DestQP)
 	if q == nil {
 		return false
 	}
-	own, now := q.Owner.(*QP), h.f.k.Now()
-	at, fetched := h.cache.touch(&own.context, now, fr.pkt.Op.IsRead())
-	if fetched {
-		h.f.k.At(at, h.f.fetchKind, int32(h.id), h.fetches.Put(own))
+	own, at := q.Owner.(*QP), h.f.k.Now()
+	if h.contexts.enabled() {
+		at = h.context(own, fr.pkt.Op.IsRead())
 	}
-	if at <= now {
+	if at <= h.f.k.Now() && own.held.head == nil && own.supply == nil {
 		return false
 	}
 	own.held.push(fr)
+	if at <= h.f.k.Now() {
+		h.goOn(own)
+	}
 	return true
 }
 
-// fetched is the end of a fetch.
-func (h *Host) fetched(i int32) {
-	q := h.fetches.Take(i)
-	if q.closed {
-		q.fetching = false
-	} else {
-		h.cache.arrived(&q.context)
-	}
-	for fr := q.held.pop(); fr != nil; fr = q.held.pop() {
+// goOn takes the packets of a queue pair that have what they need.
+func (h *Host) goOn(q *QP) {
+	for fr := q.held.head; fr != nil && !q.entry.fetching && h.received(q, &fr.pkt); fr = q.held.head {
+		q.held.pop()
 		h.accept(fr)
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 // operations is the rate, in millions a second, of 8-byte operations over n queue
 // pairs between two hosts, each on one that is chosen by chance, so many at a time.
-func operations(t testing.TB, c Cache, op qp.Opcode, n, outstanding int) (rate float64, stats CacheStats) {
+func operations(t testing.TB, c Contexts, op qp.Opcode, n, outstanding int) (rate float64, stats CacheStats) {
 	t.Helper()
-	f, err := Pair(Config{Seed: 1, NIC: NICConfig{Cache: c}}, Link{Gbps: 200, Delay: 10 * des.Nanosecond})
+	f, err := Pair(Config{Seed: 1, NIC: NICConfig{Contexts: c}}, Link{Gbps: 200, Delay: 10 * des.Nanosecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,9 +61,9 @@ func operations(t testing.TB, c Cache, op qp.Opcode, n, outstanding int) (rate f
 	}
 	const warm, span = 100 * des.Microsecond, 400 * des.Microsecond
 	runTo(t, f, warm)
-	before, was := done, f.Host(0).CacheStats()
+	before, was := done, f.Host(0).Caches().Contexts
 	runTo(t, f, warm+span)
-	s := f.Host(0).CacheStats()
+	s := f.Host(0).Caches().Contexts
 	return float64(done-before) / (float64(span) / float64(des.Microsecond)), CacheStats{s.Hits - was.Hits, s.Misses - was.Misses}
 }
 
@@ -75,12 +75,12 @@ func TestCacheLaw(t *testing.T) {
 	for _, n := range []int{100, 300, 512, 4096} {
 		var c cache
 		c.init(&cfg)
-		contexts := make([]context, n)
+		contexts := make([]entry, n)
 		rng := des.NewStream(1, 98, 0, 0)
 		var end des.Time
 		for range 200_000 { // each use waits for the one before it, but for the fetch
 			x := &contexts[rng.N(int64(n))]
-			if at, fetched := c.touch(x, 0, false); fetched {
+			if at, fetched := c.touch(x, 0, cfg.Miss); fetched {
 				c.arrived(x)
 				end = at
 			}
@@ -101,7 +101,7 @@ func TestCacheLaw(t *testing.T) {
 // within 10 %. Each thread keeps 3 READs or 6 WRITEs under way: with more of them,
 // operations wait together for the context that they share, and fewer fetches do.
 func TestCache(t *testing.T) {
-	c := CacheCX6()
+	c := ContextsCX6()
 	cases := []struct {
 		op          qp.Opcode
 		qps, thread int
@@ -121,7 +121,7 @@ func TestCache(t *testing.T) {
 		}
 	}
 	// Without a cache there is nothing to miss.
-	if got, s := operations(t, Cache{Gap: c.Gap}, qp.Write, 1024, 192); s != (CacheStats{}) || !near(got, 123, 0.05) {
+	if got, s := operations(t, Contexts{Gap: c.Gap}, qp.Write, 1024, 192); s != (CacheStats{}) || !near(got, 123, 0.05) {
 		t.Errorf("without a cache: %.1f million a second, %+v", got, s)
 	}
 }
@@ -129,7 +129,7 @@ func TestCache(t *testing.T) {
 // TestCacheForgets: queue pairs that close leave room, and packets that wait for a
 // context of one are dropped in peace.
 func TestCacheForgets(t *testing.T) {
-	f, err := Pair(Config{Seed: 1, NIC: NICConfig{Cache: Cache{Entries: 2, Fetches: 1, Miss: des.Microsecond}}}, Link{Gbps: 100})
+	f, err := Pair(Config{Seed: 1, NIC: NICConfig{Contexts: Contexts{Cache: Cache{Entries: 2, Fetches: 1, Miss: des.Microsecond}}}}, Link{Gbps: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestCacheForgets(t *testing.T) {
 	}
 	runTo(t, f, des.Never)
 	for i := range 2 {
-		if n := f.Host(i).cache.n; n != 0 {
+		if n := f.Host(i).contexts.n; n != 0 {
 			t.Errorf("host %d keeps %d contexts of closed queue pairs", i, n)
 		}
 	}

@@ -95,7 +95,9 @@ type NICConfig struct {
 	MTU       qp.MTU   // of the port; 0: 4096
 	DCQCN     DCQCN    // congestion control; the zero value is without
 	CNPGap    des.Time // between any two CNPs of a NIC; one that comes sooner is not sent
-	Cache     Cache    // of queue pair contexts; the zero value has room for all
+	Contexts  Contexts // cache of queue pair contexts; the zero value has room for all
+	WQEs      Cache    // of work requests, but for one that is posted alone, which its doorbell carries; the zero value has room for all
+	Pages     Pages    // cache of the pages of registered memory; the zero value has room for all
 	UD        UD       // cost of a datagram
 }
 
@@ -114,7 +116,8 @@ func (c *Config) setDefaults() {
 	s.LocalRoute = cmp.Or(s.LocalRoute, DefaultLocalRoute)
 	s.Route = cmp.Or(s.Route, DefaultRoute)
 	n.UD.setDefaults()
-	n.Cache.Gap = cmp.Or(n.Cache.Gap, DefaultPacketGap)
+	n.Contexts.Gap = cmp.Or(n.Contexts.Gap, DefaultPacketGap)
+	n.Pages.PageBytes = cmp.Or(n.Pages.PageBytes, DefaultPageBytes)
 	n.TxLatency = cmp.Or(n.TxLatency, DefaultTxLatency)
 	n.RxLatency = cmp.Or(n.RxLatency, DefaultRxLatency)
 	n.Quantum = cmp.Or(n.Quantum, DefaultQuantum)
@@ -140,12 +143,19 @@ func (c *Config) check() error {
 		{"Switch.LocalRoute", int64(s.LocalRoute), 0, int64(des.Never / 2)},
 		{"Switch.Route", int64(s.Route), 0, int64(des.Never / 2)},
 		{"NIC.CNPGap", int64(n.CNPGap), 0, int64(des.Second)},
-		{"NIC.Cache.Entries", int64(n.Cache.Entries), 0, math.MaxInt32},
-		{"NIC.Cache.Fetches", int64(n.Cache.Fetches), least1(n.Cache.Entries > 0), math.MaxInt32},
-		{"NIC.Cache.Miss", int64(n.Cache.Miss), 0, int64(des.Second)},
-		{"NIC.Cache.ReadMiss", int64(n.Cache.ReadMiss), 0, int64(des.Second)},
-		{"NIC.Cache.Gap", int64(n.Cache.Gap), 0, int64(des.Second)},
-		{"NIC.Cache.ReadGap", int64(n.Cache.ReadGap), 0, int64(des.Second)},
+		{"NIC.Contexts.Entries", int64(n.Contexts.Entries), 0, math.MaxInt32},
+		{"NIC.Contexts.Fetches", int64(n.Contexts.Fetches), least1(n.Contexts.Entries > 0), maxFetches},
+		{"NIC.Contexts.Miss", int64(n.Contexts.Miss), 0, int64(des.Second)},
+		{"NIC.Contexts.ReadMiss", int64(n.Contexts.ReadMiss), 0, int64(des.Second)},
+		{"NIC.Contexts.Gap", int64(n.Contexts.Gap), 0, int64(des.Second)},
+		{"NIC.Contexts.ReadGap", int64(n.Contexts.ReadGap), 0, int64(des.Second)},
+		{"NIC.WQEs.Entries", int64(n.WQEs.Entries), 0, math.MaxInt32},
+		{"NIC.WQEs.Fetches", int64(n.WQEs.Fetches), least1(n.WQEs.Entries > 0), maxFetches},
+		{"NIC.WQEs.Miss", int64(n.WQEs.Miss), 0, int64(des.Second)},
+		{"NIC.Pages.Entries", int64(n.Pages.Entries), 0, math.MaxInt32},
+		{"NIC.Pages.Fetches", int64(n.Pages.Fetches), least1(n.Pages.Entries > 0), maxFetches},
+		{"NIC.Pages.Miss", int64(n.Pages.Miss), 0, int64(des.Second)},
+		{"NIC.Pages.PageBytes", int64(n.Pages.PageBytes), 1, 1 << 30},
 		{"NIC.UD.Message", int64(n.UD.Message), 0, int64(des.Second)},
 		{"NIC.UD.Byte", int64(n.UD.Byte), 0, int64(des.Second)},
 		{"NIC.TxLatency", int64(n.TxLatency), 0, int64(des.Second)},
@@ -182,6 +192,9 @@ func (c *Config) check() error {
 	}
 	return nil
 }
+
+// maxFetches bounds the fetches of a cache at a time: PCIe has tags for no more.
+const maxFetches = 1024
 
 // least1 is 1 for what must not be 0.
 func least1(must bool) int64 {

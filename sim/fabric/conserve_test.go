@@ -12,8 +12,9 @@ import (
 // instants: every packet is somewhere, every account is right. At no event does the
 // data class of a paused port begin a frame. In the end nothing is left anywhere.
 func TestConservation(t *testing.T) {
+	few := Cache{Entries: 4, Fetches: 2, Miss: des.Microsecond}
 	cfg := Config{
-		Seed: 3, SkipWrites: true, NIC: NICConfig{DCQCN: DCQCN15(), Cache: Cache{Entries: 4, Fetches: 2, Miss: des.Microsecond}},
+		Seed: 3, SkipWrites: true, NIC: NICConfig{DCQCN: DCQCN15(), Contexts: Contexts{Cache: few}, WQEs: few, Pages: Pages{Cache: few}},
 		Switch: SwitchConfig{BufferBytes: 2 << 20, PFC: true, ECN: ECN{KminBytes: 20_000, KmaxBytes: 80_000, Pmax: 0.2}, LossyECN: ECNDCTCP()},
 	}
 	f, err := LeafSpine(cfg, 12, 4, 2, Link{Gbps: 100, Delay: 300 * des.Nanosecond}, Link{Gbps: 100, Delay: des.Microsecond, Loss: 1e-3})

@@ -35,7 +35,9 @@ func (h *Host) NewSinkCQ(sink nic.Sink) *nic.CQ { return h.nic.CreateSinkCQ(0, f
 // the kernel.
 type QP struct {
 	*nic.QP
-	context
+	entry       // its context
+	held   fifo // packets that arrived and wait for something to be fetched
+	supply *supply
 	h      *Host
 	closed bool
 }
@@ -48,6 +50,7 @@ func (h *Host) NewQP(send, recv *nic.CQ, caps qp.Caps) (*QP, error) {
 	}
 	own := &QP{QP: q, h: h}
 	q.Owner = own
+	h.newSupply(own)
 	return own, nil
 }
 
@@ -60,6 +63,9 @@ func (q *QP) PostSend(wrs []qp.SendWR) (n int, err error) {
 	if n > 0 {
 		q.h.posted.Sends += n
 		q.h.posted.Doorbells++
+		if n == 1 && q.h.wqes.enabled() {
+			q.h.carried(q.supply, q.NextIndex()-1)
+		}
 		q.h.doorbell(q.QP)
 	}
 	return n, err
@@ -105,7 +111,7 @@ func (q *QP) Close() error {
 		return qp.ErrClosed
 	}
 	q.closed = true
-	q.h.cache.forget(&q.context)
+	q.h.contexts.forget(&q.entry)
 	q.h.nic.DestroyQP(q.QP)
 	return nil
 }

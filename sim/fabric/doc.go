@@ -25,8 +25,9 @@
 // when the wire is free: at most one frame waits ahead of it. READ responses and
 // acknowledgements do not wait for a turn.
 //
-// With NICConfig.Cache, a NIC has room for the contexts of so many queue pairs and
-// fetches the others. Its way to memory can be slow (Host.SetDMA); it pauses its link
+// With NICConfig.Contexts, WQEs or Pages, a NIC has room for so many contexts of queue
+// pairs, work requests or addresses of pages, and fetches the others as packets need
+// them. Its way to memory can be slow (Host.SetDMA); it pauses its link
 // then. Unreliable datagrams (Host.SendUD) take the NIC's time by their own measure.
 //
 // With NICConfig.DCQCN, receivers tell senders of marked packets, and the limit of a

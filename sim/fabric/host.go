@@ -46,10 +46,16 @@ type Host struct {
 	sent   uint64             // CNPs
 	heard  uint64
 
-	cache   cache
-	fetches des.Table[*QP]
-	dma     dma
-	stuck   bool // it pauses its link for no reason
+	caching     bool // one of the caches is there
+	contexts    cache
+	wqes        cache
+	pages       cache
+	pageEntries map[pageOf]*entry // of those that were ever used
+	fetches     des.Table[fetch]
+	need        nic.Need // of the packet that is looked at
+	packetAt    des.Time // when the next packet may be sent
+	dma         dma
+	stuck       bool // it pauses its link for no reason
 
 	datagrams func(*Host, *Datagram)
 	ud        des.Table[udWait]
@@ -62,7 +68,11 @@ const inflight = 1 << 20
 
 func newHost(f *Fabric, id int) *Host {
 	h := &Host{f: f, id: id, armed: des.Never, gid: verbs.GID{10: 0xff, 11: 0xff, 12: 10, 13: byte(id >> 16), 14: byte(id >> 8), 15: byte(id)}}
-	h.cache.init(&f.cfg.NIC.Cache)
+	h.contexts.init(&f.cfg.NIC.Contexts.Cache)
+	h.wqes.init(&f.cfg.NIC.WQEs)
+	h.pages.init(&f.cfg.NIC.Pages.Cache)
+	h.pageEntries = map[pageOf]*entry{}
+	h.caching = h.contexts.enabled() || h.wqes.enabled() || h.pages.enabled()
 	keys := des.NewStream(f.cfg.Seed, streamNIC, uint64(id), 0)
 	h.nic = nic.New(nic.Config{
 		Attr: f.attr, Segment: true, Inflight: inflight, Rand: rand.New(&keys), Offer: h.offer, SkipWrites: f.cfg.SkipWrites,
@@ -148,21 +158,23 @@ func (h *Host) offer(q *nic.QP) { h.ready.push(q) }
 func (h *Host) pull() {
 	q, now := &h.port.queue[data], h.f.k.Now()
 	for q.head == nil && !h.ready.empty() {
-		if at := h.cache.next; at > now { // it has just begun to send one
+		if at := h.packetAt; at > now { // it has just begun to send one
 			h.port.kickBy(at)
 			break
 		}
 		next := h.ready.pop()
 		at := h.heldUntil(next)
-		if at <= now && h.cache.enabled() {
-			at = h.fetch(next)
+		if at <= now && h.caching {
+			at = h.ahead(next)
 		}
 		if at > now {
 			h.park(next, at)
 			continue
 		}
-		h.cache.pace(now, next)
-		if h.nic.Transmit(h.f.k.Now().Duration(), next, h.f.cfg.NIC.Quantum) {
+		h.pace(next)
+		if more, at := h.turn(next); more && at > now {
+			h.park(next, at)
+		} else if more {
 			h.ready.push(next)
 		}
 	}
@@ -182,7 +194,7 @@ func (h *Host) receive(fr *frame) {
 
 // process takes a frame out of the NIC's buffer.
 func (h *Host) process(fr *frame) {
-	if fr.kind == packetFrame && h.cache.enabled() && h.stalls(fr) {
+	if fr.kind == packetFrame && h.caching && h.stalls(fr) {
 		return
 	}
 	h.accept(fr)

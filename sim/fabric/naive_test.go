@@ -52,6 +52,10 @@ func randomRun(t *testing.T, seed uint64, naive bool) (messages string, events u
 		Seed: seed, SkipWrites: true, NIC: NICConfig{DCQCN: DCQCN15(), Quantum: int(1 + r.N(3)), MTU: qp.MTU1024 + qp.MTU(r.N(3))},
 		Switch: SwitchConfig{BufferBytes: int(2<<20 + r.N(4<<20)), PFC: r.N(2) == 0, ECN: ecn},
 	}
+	if seed%2 == 0 {
+		few := Cache{Entries: 3, Fetches: 2, Miss: 400 * des.Nanosecond}
+		cfg.NIC.Contexts.Cache, cfg.NIC.WQEs, cfg.NIC.Pages.Cache = few, few, few
+	}
 	hosts := int(3 + r.N(6))
 	host := Link{Gbps: []int{25, 40, 100}[r.N(3)], Delay: des.Time(r.N(int64(des.Microsecond))), Loss: float64(r.N(2)) * 1e-4}
 	up := Link{Gbps: host.Gbps * int(1+r.N(4)), Delay: des.Time(r.N(int64(2 * des.Microsecond)))}

@@ -83,6 +83,12 @@ func (s *sendQueue) init(c *qp.Caps) {
 
 func (s *sendQueue) at(i index) *sendWQE { return &s.wqes[i&s.mask] }
 
+// listOf gives the segments of request i as posted: none if it is inline.
+func (s *sendQueue) listOf(i index) []qp.SGE {
+	at := int(i&s.mask) * s.nsge
+	return s.sges[at : at+int(s.at(i).nsge)]
+}
+
 // segsOf gives the resolved segments of request i.
 func (s *sendQueue) segsOf(i index) []segment {
 	at := int(i&s.mask) * s.nsge

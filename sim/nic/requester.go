@@ -136,7 +136,7 @@ func (n *NIC) resolveSend(q *QP, w *sendWQE) cq.Status {
 		return cq.Success
 	}
 	write := w.op == qp.Read || w.op.IsAtomic()
-	for _, g := range s.sges[i*s.nsge : i*s.nsge+int(w.nsge)] {
+	for _, g := range s.listOf(q.cur) {
 		if g.Length == 0 {
 			continue
 		}
@@ -222,16 +222,23 @@ func (n *NIC) sendRequest(q *QP, w *sendWQE) {
 
 // goBack moves the cursor to a packet that was sent before.
 func (q *QP) goBack(psn qp.PSN) {
-	for i := q.sq.una; i != q.sq.posted(); i++ {
+	if i, k, ok := q.requestOf(psn); ok {
+		q.cur, q.curPkt = i, k
+	}
+}
+
+// requestOf finds the request under way whose packet k has the PSN.
+func (q *QP) requestOf(psn qp.PSN) (i index, k uint32, ok bool) {
+	for i = q.sq.una; i != q.sq.posted(); i++ {
 		w := q.sq.at(i)
 		if !w.started {
-			return
+			break
 		}
 		if d := psn.Sub(w.firstPSN); d >= 0 && uint32(d) < w.packets {
-			q.cur, q.curPkt = i, uint32(d)
-			return
+			return i, uint32(d), true
 		}
 	}
+	return 0, 0, false
 }
 
 // expire handles a queue pair whose timer may have run out.

@@ -45,6 +45,7 @@ func (s *Scenario) fill() {
 	def(&s.NIC.Quantum, 1)
 	s.NIC.DCQCN = cmp.Or(s.NIC.DCQCN, "paper15")
 	s.NIC.Cache = cmp.Or(s.NIC.Cache, "none")
+	s.NIC.fillCaches()
 	def(&s.Switch.ECNGbps, t.Gbps)
 	def(&s.TCP.MSS, 1460)
 	def(&s.TCP.Cores, 16)
@@ -215,7 +216,7 @@ func (s *Scenario) check() error {
 	if t.Kind == "pair" && t.Hosts != 2 {
 		return errors.Errorf("topology.hosts is %d, want 2 for a pair: take kind \"single\" for more", t.Hosts)
 	}
-	for _, err := range []error{s.checkSteps(), s.checkSweep(), s.checkFaults(), s.checkVariants()} {
+	for _, err := range []error{s.checkCaches(), s.checkSteps(), s.checkSweep(), s.checkFaults(), s.checkVariants()} {
 		if err != nil {
 			return err
 		}

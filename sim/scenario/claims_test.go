@@ -230,6 +230,33 @@ func TestConnections(t *testing.T) {
 	}
 }
 
+// TestPageSize: a NIC that keeps the addresses of so many pages of 4 KiB does as many
+// messages as its fetches allow, 16 at a time, of 800 ns, for all but 4096 pages: the less
+// the more memory there is. With pages of 2 MiB it has all of them, and is as fast
+// as without the cache.
+func TestPageSize(t *testing.T) {
+	s := load(t, "page-size")
+	s.Sweep.Values = []int{4, 256}
+	rate, last := map[string]float64{}, map[string]*Run{}
+	for _, r := range runAll(t, s) {
+		last[r.Variant] = r
+		rate[r.Variant+" "+strconv.Itoa(r.Point.Value)] = float64(r.Class("message").Ended) / (float64(s.Duration-s.Warmup) / float64(des.Microsecond))
+	}
+	small, huge := "4-KiB-pages", "2-MiB-pages"
+	t.Logf("million messages a second: %v", rate)
+	if law := 16 / ((1 - 4096/65536.0) * 0.8); !near(rate[small+" 256"], law, 0.05) {
+		t.Errorf("over 256 MiB %.1f million messages a second, want %.1f within 5 %%", rate[small+" 256"], law)
+	}
+	if !near(rate[small+" 4"], rate[huge+" 4"], 0.05) || !near(rate[huge+" 256"], rate[huge+" 4"], 0.02) {
+		t.Errorf("where all pages have room the rate is not the same: %v", rate)
+	}
+	if n := last[huge].Counter("mtt_misses"); n > 51*128 { // each page once
+		t.Errorf("%d pages of 2 MiB were fetched", n)
+	}
+}
+
+func near(got, want, share float64) bool { return got >= want*(1-share) && got <= want*(1+share) }
+
 // TestRCAndUD holds the two transports to table 2 of the ByteExpress paper.
 func TestRCAndUD(t *testing.T) {
 	want := map[string][2]float64{ // Gb/s, tolerance

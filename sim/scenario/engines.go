@@ -58,7 +58,7 @@ func newEngines(s *Scenario, v *Variant) (*engines, error) {
 	c, err := cluster.New(f, cluster.Config{
 		SendDepth: e.SendDepth, RecvDepth: e.RecvDepth, EagerBytes: e.EagerBytes, Fragment: e.FragmentBytes,
 		Window: cmp.Or(v.WindowBytes, maxWindow), WindowTarget: v.WindowTarget.time().Duration(), NodeWindow: v.NodeWindowBytes, InboundBytes: e.InboundBytes,
-		MaxMessage: maxMessage, Get: v.Get, MTU: mtuOf(v.mtu(s)), StepDelay: e.StepDelay.time(), Costs: costs, Threads: e.Threads,
+		MaxMessage: maxMessage, SpreadBytes: s.Workload.MemoryBytes, Get: v.Get, MTU: mtuOf(v.mtu(s)), StepDelay: e.StepDelay.time(), Costs: costs, Threads: e.Threads,
 		AckTimeout: qp.AckTimeout(e.AckTimeout), RetryCount: uint8(e.RetryCount),
 		Keepalive: e.Keepalive.time().Duration(), PeerTimeout: e.PeerTimeout.time().Duration(),
 	})
@@ -175,8 +175,7 @@ func (n *engines) counters(r *Run) {
 		if cpu := n.c.Node(i).CPU(); cpu != nil {
 			busy += cpu.Busy(hostcpu.Engine)
 		}
-		h := n.fabric().Host(i).CacheStats()
-		cache.Hits, cache.Misses = cache.Hits+h.Hits, cache.Misses+h.Misses
+		cache.Add(n.fabric().Host(i).Caches().Contexts)
 	}
 	r.count("cpu_ns", uint64(busy/des.Nanosecond))
 	r.count("context_hits", cache.Hits)

@@ -56,10 +56,10 @@ var transports = []string{rdmaTransport, "tcp-cubic-200", "tcp-cubic-5", "tcp-dc
 var topologies = []string{"single", "leafspine", "pair"}
 
 // caches are the profiles of a NIC's cache of contexts.
-var caches = map[string]func() fabric.Cache{
-	"none": func() fabric.Cache { return fabric.Cache{} },
-	"cx5":  fabric.CacheCX5,
-	"cx6":  fabric.CacheCX6,
+var caches = map[string]func() fabric.Contexts{
+	"none": func() fabric.Contexts { return fabric.Contexts{} },
+	"cx5":  fabric.ContextsCX5,
+	"cx6":  fabric.ContextsCX6,
 }
 
 // dcqcnProfiles are the parameters of congestion control by name, for a link's rate.
@@ -104,7 +104,10 @@ func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
 			BufferBytes: sw.BufferBytes, EgressBytes: sw.EgressBytes, Latency: sw.Latency.time(), PFC: !sw.Lossy, PauseQuanta: sw.PauseQuanta,
 			ECN: fabric.ECN{KminBytes: sw.KminBytes, KmaxBytes: sw.KmaxBytes, Pmax: sw.Pmax, Gbps: sw.ECNGbps},
 		},
-		NIC: fabric.NICConfig{MTU: mtuOf(v.mtu(s)), Quantum: s.NIC.Quantum, Cache: caches[s.NIC.Cache]()},
+		NIC: fabric.NICConfig{
+			MTU: mtuOf(v.mtu(s)), Quantum: s.NIC.Quantum, Contexts: caches[s.NIC.Cache](), WQEs: s.NIC.WQECache.cache(),
+			Pages: fabric.Pages{Cache: s.NIC.MTTCache.cache(), PageBytes: cmp.Or(v.PageBytes, s.NIC.PageBytes)},
+		},
 	}
 	if tcpProfiles[v.Transport] != nil && tcpProfiles[v.Transport]().Control == tcp.DCTCP {
 		cfg.Switch.LossyECN = fabric.ECNDCTCP()

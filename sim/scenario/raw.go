@@ -1,11 +1,14 @@
 package scenario
 
 import (
+	"cmp"
+
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
+	"github.com/byteexpress/byteexpress/sim/cluster"
 	"github.com/byteexpress/byteexpress/sim/des"
 	"github.com/byteexpress/byteexpress/sim/fabric"
 	"github.com/byteexpress/byteexpress/sim/nic"
@@ -24,6 +27,10 @@ type verbs struct {
 	mtu  int
 	poll des.Kind
 	ends []*rawEnd
+	load *Workload
+	seed uint64
+	all  []byte            // memory of every host, if messages are spread over it
+	regs map[int]mr.Region // of hosts
 }
 
 func newVerbs(s *Scenario, v *Variant) (*verbs, error) {
@@ -31,7 +38,7 @@ func newVerbs(s *Scenario, v *Variant) (*verbs, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &verbs{f: f, ud: v.Transport == udTransport, mtu: mtuOf(v.mtu(s)).Bytes()}
+	n := &verbs{f: f, ud: v.Transport == udTransport, mtu: mtuOf(v.mtu(s)).Bytes(), load: &s.Workload, seed: s.Seed, all: make([]byte, s.Workload.MemoryBytes), regs: map[int]mr.Region{}}
 	n.poll = f.Kernel().Handle(func(a, _ int32) { n.ends[a].poll() })
 	if n.ud {
 		for i := range f.Hosts() {
@@ -98,13 +105,14 @@ const (
 	rawMessage = 1 << 20 // longest
 )
 
-// rawEnd is a queue pair with memory for all its messages.
+// rawEnd is a queue pair with memory for all its messages, in the same place or at random.
 type rawEnd struct {
 	n   *verbs
 	h   *fabric.Host
 	q   *fabric.QP
 	cq  *nic.CQ
 	reg mr.Region
+	rng *des.Stream // nil: in the same place
 	got func(size int)
 
 	waits des.Table[func(error)]
@@ -113,10 +121,14 @@ type rawEnd struct {
 func (n *verbs) end(host int) (*rawEnd, error) {
 	e := &rawEnd{n: n, h: n.f.Host(host)}
 	var err error
-	if e.reg, err = e.h.Register(make([]byte, rawMessage), mr.LocalWrite); err != nil {
+	if e.reg, err = n.memory(e.h); err != nil {
 		return nil, err
 	}
 	i := int32(len(n.ends))
+	if len(n.all) > 0 {
+		rng := des.NewStream(n.seed, streamPlace, uint64(i), 0)
+		e.rng = &rng
+	}
 	e.cq = e.h.NewCQ(2*rawDepth, func() { n.f.Kernel().At(n.f.Kernel().Now(), n.poll, i, 0) })
 	e.cq.Arm(false)
 	if e.q, err = e.h.NewQP(e.cq, e.cq, qp.Caps{SendWR: rawDepth, RecvWR: rawDepth, SendSGE: 1, RecvSGE: 1}); err != nil {
@@ -126,13 +138,34 @@ func (n *verbs) end(host int) (*rawEnd, error) {
 	return e, nil
 }
 
+// streamPlace is of random places in memory.
+const streamPlace = 1<<20 + 1
+
+// memory is that of one more queue pair of a host.
+func (n *verbs) memory(h *fabric.Host) (mr.Region, error) {
+	if len(n.all) == 0 {
+		return h.Register(make([]byte, rawMessage), mr.LocalWrite)
+	}
+	reg, ok := n.regs[h.ID()]
+	var err error
+	if !ok {
+		reg, err = h.Register(n.all, mr.LocalWrite)
+		n.regs[h.ID()] = reg
+	}
+	return reg, err
+}
+
 func (e *rawEnd) sge(size int) []qp.SGE {
-	return []qp.SGE{{Addr: e.reg.Addr, Length: uint32(size), LKey: e.reg.LKey}}
+	addr := e.reg.Addr
+	if e.rng != nil {
+		addr += uint64(cluster.Place(e.rng, int(e.reg.Length), size))
+	}
+	return []qp.SGE{{Addr: addr, Length: uint32(size), LKey: e.reg.LKey}}
 }
 
 func (e *rawEnd) receive(n int) error {
 	for range n {
-		if _, err := e.q.PostRecv([]qp.RecvWR{{SGEs: e.sge(rawMessage)}}); err != nil {
+		if _, err := e.q.PostRecv([]qp.RecvWR{{SGEs: e.sge(cmp.Or(e.n.load.Size.Fixed, rawMessage))}}); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/fabric"
 )
 
 // maxSamples is how many points a series may have.
@@ -153,10 +154,22 @@ func (b *bench) network(r *Run) {
 	r.count("peak_queue_bytes", uint64(p.PeakQueueBytes))
 	r.count("ecn_marks", p.Marked)
 	sent, heard, resent := uint64(0), uint64(0), uint64(0)
+	var wqes, pages fabric.CacheStats
 	for i := range f.Hosts() {
 		s, h := f.Host(i).Notifications()
 		sent, heard = sent+s, heard+h
 		resent += f.Host(i).Stats().Retransmits
+		c := f.Host(i).Caches()
+		wqes.Add(c.WQEs)
+		pages.Add(c.Pages)
+	}
+	if b.s.NIC.WQECache.Entries > 0 {
+		r.count("wqe_hits", wqes.Hits)
+		r.count("wqe_misses", wqes.Misses)
+	}
+	if b.s.NIC.MTTCache.Entries > 0 {
+		r.count("mtt_hits", pages.Hits)
+		r.count("mtt_misses", pages.Misses)
 	}
 	r.count("cnps_sent", sent)
 	r.count("cnps_received", heard)

@@ -60,6 +60,12 @@ type NIC struct {
 	DCQCN   string `json:"dcqcn,omitempty"`     // parameters: "paper15" (default), "nic" (ConnectX as it comes), "ns3" (of the HPCC simulator), "off"
 	Cache   string `json:"cache,omitempty"`     // of queue pair contexts: "none" (default: all fit), "cx5", "cx6"
 	Params  DCQCN  `json:"dcqcn_params"`        // instead of those of dcqcn
+	// WQECache is of work requests, but for one that is posted alone, which its doorbell
+	// carries. MTTCache is of the addresses of pages (memory translation table): each packet
+	// needs those of the pages that it is read from or written to.
+	WQECache  Cache `json:"wqe_cache,omitzero"`
+	MTTCache  Cache `json:"mtt_cache,omitzero"`
+	PageBytes int   `json:"page_bytes,omitempty"` // of registered memory, with mtt_cache; default 4096
 }
 
 // DCQCN is parameters of congestion control; see fabric.DCQCN. What is 0 is as
@@ -116,6 +122,11 @@ type Workload struct {
 	Outstanding int   `json:"outstanding,omitempty"` // incast, connections: messages of a sender at a time, default 2; inference: fetches of a ranker, default 1
 	Size        Sizes `json:"size"`                  // of messages; inference: of answers
 
+	// MemoryBytes is the registered memory of a host at random places of which messages
+	// lie, each at a multiple of 4096 bytes; those that are one SEND (engine.eager_bytes)
+	// do not. It is for nic.mtt_cache; default 0: all lie in the same place.
+	MemoryBytes int `json:"memory_bytes,omitempty"`
+
 	Trainers int `json:"trainers,omitempty"` // training
 	Rankers  int `json:"rankers,omitempty"`  // inference
 	Servers  int `json:"servers,omitempty"`  // training, inference
@@ -150,7 +161,7 @@ type Sizes struct {
 
 // Sweep runs every variant once at each value of one parameter.
 type Sweep struct {
-	Of     string `json:"of"` // "senders", "connections", "fanout", "lookup_us", "jitter_us", "window_bytes", "load_percent", "outstanding", "quantum", "size_bytes", "hosts"
+	Of     string `json:"of"` // "senders", "connections", "fanout", "lookup_us", "jitter_us", "window_bytes", "load_percent", "outstanding", "quantum", "size_bytes", "memory_mib", "hosts"
 	Values []int  `json:"values"`
 }
 
@@ -193,9 +204,10 @@ type Variant struct {
 	// "tcp-cubic-5", "tcp-dctcp-5"; or a program that has queue pairs and no engine: "rc"
 	// sends over reliable connections, "ud" cuts messages into unreliable datagrams.
 	Transport string `json:"transport,omitempty"`
-	Gbps      int    `json:"gbps,omitempty"`      // of hosts' links; default: the topology's
-	MTU       int    `json:"mtu_bytes,omitempty"` // default: the NIC's
-	Get       bool   `json:"get,omitempty"`       // receivers READ large messages, instead of senders WRITing them
+	Gbps      int    `json:"gbps,omitempty"`       // of hosts' links; default: the topology's
+	MTU       int    `json:"mtu_bytes,omitempty"`  // default: the NIC's
+	PageBytes int    `json:"page_bytes,omitempty"` // default: the NIC's
+	Get       bool   `json:"get,omitempty"`        // receivers READ large messages, instead of senders WRITing them
 	NoDCQCN   bool   `json:"no_dcqcn,omitempty"`
 
 	WindowBytes     int  `json:"window_bytes,omitempty"`      // of an engine; 0: none

@@ -28,6 +28,7 @@ var sweeps = map[string]func(s *Scenario, v int) error{
 	"outstanding":  setting(func(s *Scenario, v int) { s.Workload.Outstanding = v }),
 	"quantum":      setting(func(s *Scenario, v int) { s.NIC.Quantum = v }),
 	"size_bytes":   setting(func(s *Scenario, v int) { s.Workload.Size = Sizes{Fixed: v} }),
+	"memory_mib":   setting(func(s *Scenario, v int) { s.Workload.MemoryBytes = v << 20 }),
 	"window_bytes": setting(func(s *Scenario, v int) {
 		for i := range s.Variants {
 			s.Variants[i].WindowBytes = v
