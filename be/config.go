@@ -39,6 +39,7 @@ const (
 	DefaultPeerTimeout = 30 * time.Second
 	DefaultLinger      = 2 * time.Second
 
+	quotaShare   = 16   // of the quota of a node, that of one socket
 	maxWorkers   = 64   // of one node, and lanes that a peer may ask for: a socket's worth of cores
 	maxCPU       = 1023 // CPU_SETSIZE of the C library's cpu_set_t, less 1
 	maxShared    = 1 << 20
@@ -112,8 +113,15 @@ type Config struct {
 	MaxSockets   int // of one engine and side
 	CQEntries    int // completions that each worker's queue can hold: each engine needs SendDepth+RecvDepth
 
-	RecvQuotaBytes   int64 // large messages on their way in or not yet taken by Recv, of the node
-	SocketQuotaBytes int   // the same of one socket; 0: no limit but the node's
+	// RecvQuotaBytes bounds the large messages of the node that are on their way in or not
+	// yet taken by Recv; further ones wait, at their senders. A long message counts as 15/16
+	// of it at most, so that what few sockets hold does not keep it out for ever.
+	RecvQuotaBytes int64
+	// SocketQuotaBytes is the same of one socket, so that one that nobody reads holds up
+	// its own messages and not those of the others. One message passes, whatever its length,
+	// when its socket holds no other. 0: a sixteenth of RecvQuotaBytes or, if that is less, of
+	// PoolBytes: 64 MiB.
+	SocketQuotaBytes int
 	// PoolBytes is the registered memory of the node; 0: no limit. It comes in blocks
 	// of 4 MiB, apart for what is sent, what peers write, and what they read in get
 	// mode: with less than two blocks no large message comes in.
@@ -220,6 +228,13 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.RecvQuotaBytes == 0 {
 		c.RecvQuotaBytes = DefaultQuotaBytes
+	}
+	if c.SocketQuotaBytes == 0 {
+		quota := c.RecvQuotaBytes
+		if c.PoolBytes > 0 {
+			quota = min(quota, c.PoolBytes)
+		}
+		c.SocketQuotaBytes = int(max(quota/quotaShare, 1))
 	}
 	for _, f := range []struct {
 		v   *time.Duration

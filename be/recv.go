@@ -45,9 +45,16 @@ func (s *Socket) pop() ([]byte, bool) {
 	if s.mux.Load() == nil && s.waiters.Load() > 0 && !s.box.empty() {
 		s.ring()
 	}
-	s.core.Release(m.reserved)
+	s.release(m)
 	s.took()
 	return m.b, true
+}
+
+// release gives back what a message counted towards the quotas.
+func (s *Socket) release(m message) {
+	if s.core.Release(m.reserved) {
+		s.conn.w.submit(&command{kind: cmdRoom, conn: s.conn, sock: s.core})
+	}
 }
 
 // took counts a message that the application has, and tells the worker at every half
@@ -90,7 +97,7 @@ func (s *Socket) deliver(m message) {
 
 // hand calls the function of OnMessage.
 func (s *Socket) hand(m message) {
-	s.core.Release(m.reserved)
+	s.release(m)
 	s.core.Engine().Taken(s.core, 1)
 	s.fn(m.b, nil)
 }
@@ -126,7 +133,7 @@ func (s *Socket) OnMessage(fn func(b []byte, err error)) {
 // drain drops what was received and not taken.
 func (s *Socket) drain() {
 	for m, ok := s.box.pop(); ok; m, ok = s.box.pop() {
-		s.core.Release(m.reserved)
+		s.release(m)
 		s.conn.n.mem.Free(m.b)
 	}
 }

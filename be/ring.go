@@ -20,6 +20,7 @@ const (
 	cmdFetch
 	cmdCancel
 	cmdTaken
+	cmdRoom
 	cmdCall
 )
 

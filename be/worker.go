@@ -349,6 +349,9 @@ func (w *worker) execute(c *command) {
 	case cmdTaken:
 		c.conn.e.Taken(s, int(c.tag))
 		w.touch(c.conn)
+	case cmdRoom:
+		c.conn.e.Room(w.now, s)
+		w.touch(c.conn)
 	case cmdCall:
 		c.call()
 	}

@@ -158,7 +158,7 @@ func (a *Arrivals) take(n int64) bool {
 // will.
 func (a *Arrivals) forget(in *incoming) {
 	l, e := in.line, in.sock.e
-	if l == nil {
+	if a == nil || l != &a.invited && l != &e.waiting {
 		return
 	}
 	l.remove(in)
@@ -181,7 +181,10 @@ func (a *Arrivals) forget(in *incoming) {
 }
 
 // arrivalLine is messages, first come first.
-type arrivalLine struct{ head, tail *incoming }
+type arrivalLine struct {
+	head, tail *incoming
+	n          int
+}
 
 func (l *arrivalLine) push(in *incoming) {
 	in.line, in.linePrev, in.lineNext = l, l.tail, nil
@@ -191,6 +194,7 @@ func (l *arrivalLine) push(in *incoming) {
 		l.head = in
 	}
 	l.tail = in
+	l.n++
 }
 
 func (l *arrivalLine) remove(in *incoming) {
@@ -205,4 +209,5 @@ func (l *arrivalLine) remove(in *incoming) {
 		l.tail = in.linePrev
 	}
 	in.line, in.linePrev, in.lineNext = nil, nil, nil
+	l.n--
 }

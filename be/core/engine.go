@@ -92,9 +92,8 @@ type engineRest struct {
 	table     table
 	lingering []*Socket
 	transfers transfers
-	heldHead  *incoming
-	heldTail  *incoming
-	held      int
+	held      arrivalLine // messages of the peer that wait for memory
+	parked    arrivalLine // and those that wait until others of their socket are taken
 	walk      uint64
 
 	leaveBy  time.Duration // when GOAWAY is prepared at the latest
@@ -192,7 +191,7 @@ func (e *Engine) Up() bool { return e.state == engineUp && !e.leaving }
 func (e *Engine) Err() error { return e.err }
 
 // Held is the number of large messages that wait for memory.
-func (e *Engine) Held() int { return e.held }
+func (e *Engine) Held() int { return e.held.n }
 
 // Sockets is the number of sockets.
 func (e *Engine) Sockets() int { return e.table.live }

@@ -8,9 +8,6 @@ import (
 	"github.com/byteexpress/byteexpress/mr"
 )
 
-// memoryRetry is how long the engine waits before it asks for memory again.
-const memoryRetry = 2 * time.Millisecond
-
 // completeRecv takes a completed receive: a control message, or the immediate of
 // a finished transfer.
 func (e *Engine) completeRecv(now time.Duration, c *cq.Completion) {
@@ -210,106 +207,18 @@ func (e *Engine) onRTS(now time.Duration, s *Socket, h *wire.Header, o *wire.Off
 	}
 	in := e.appendIncoming(s, h.Sequence, int(o.Length))
 	in.get, in.addr, in.rkey = h.Flags&wire.FlagGet != 0, o.Addr, mr.RKey(o.RKey)
-	e.hold(now, in)
-	if e.held <= maxSkipped {
+	e.admit(now, in)
+	switch {
+	case in.state == recvParked:
+	case e.held.n <= maxSkipped:
 		e.Retry(now)
-	} else if e.retryAt == Never {
+	case e.retryAt == Never:
 		e.retryBy(now + memoryRetry)
 	}
-	if in.state == recvHeld {
+	if in.state <= recvParked {
 		e.stats.Held++
 	}
 	return nil
-}
-
-// Bounds of a walk over held requests: how many that lack memory it skips, and how
-// many later ones may pass one that lacks it. Then all wait for that one, so that
-// short messages do not starve a long one.
-const (
-	maxSkipped = 16
-	maxPassed  = 1 << 10
-)
-
-// Retry grants held requests for which there is memory now, oldest first. One that
-// waits stops those behind it on its own socket, and for a while only those.
-func (e *Engine) Retry(now time.Duration) {
-	if e.state != engineUp {
-		return
-	}
-	if e.arrivals != nil {
-		e.arrivals.Admit(now)
-	}
-	e.walk++
-	skipped := 0
-	var lacks *incoming // the first that was skipped
-	for in := e.heldHead; in != nil; {
-		next := in.heldNext
-		s := in.sock
-		if s.walk != e.walk {
-			inUse := s.inUse.Load()
-			if q := e.cfg.SocketQuota; q > 0 && inUse > 0 && inUse+int64(in.length) > int64(q) {
-				s.walk = e.walk
-			} else if e.grant(now, in) {
-				if lacks != nil {
-					lacks.passed++
-				}
-			} else if skipped++; skipped == maxSkipped || in.passed >= maxPassed {
-				break
-			} else {
-				if lacks == nil {
-					lacks = in
-				}
-				if !s.unordered {
-					s.walk = e.walk
-				}
-			}
-		}
-		in = next
-	}
-	if t := e.cfg.HoldTimeout; t > 0 {
-		for in := e.heldHead; in != nil && now-in.since >= t; in = e.heldHead {
-			s := in.sock
-			e.reject(in, wire.ReasonNoMemory)
-			e.deliver(s)
-		}
-	}
-	if e.held > 0 || e.waiting.head != nil {
-		e.retryBy(now + memoryRetry)
-	}
-}
-
-// grant has one held request answered, now or when its turn comes, and reports false
-// when the node lacks what it takes.
-func (e *Engine) grant(now time.Duration, in *incoming) bool {
-	if !e.quota.Reserve(in.length) {
-		return false
-	}
-	var buf []byte
-	var err error
-	if in.get { // our own device writes there
-		if buf, err = e.mem.Alloc(in.length); err == nil {
-			in.lkey, err = e.mem.LKey(buf)
-		}
-	} else if buf, in.key, err = e.mem.AllocWritable(in.length); err == nil {
-		in.transfer, err = e.transfers.take(in)
-	}
-	if err != nil {
-		if buf != nil {
-			e.mem.Free(buf)
-		}
-		e.quota.Release(in.length)
-		return false
-	}
-	in.buf, in.reserved = buf, in.length
-	in.sock.inUse.Add(int64(in.length))
-	e.unhold(in)
-	in.state = recvWriting
-	if in.get {
-		in.state = recvReading
-		in.sock.reading++
-	}
-	e.arrivals.expect(now, in)
-	return true
 }
 
 // invite asks for a granted message.
@@ -438,12 +347,12 @@ func (e *Engine) rejected(m *outgoing, reason wire.Reason) {
 // peer's last WRITE, so the buffer is free.
 func (e *Engine) onCancel(s *Socket, h *wire.Header) error {
 	for in := s.inHead; in != nil; in = in.next {
-		if in.seq == h.Sequence && in.get && (in.state == recvHeld || in.state == recvReading) {
+		if in.seq == h.Sequence && in.get && in.state <= recvReading && in.state != recvWriting {
 			e.stats.Canceled++
 			e.giveUp(in, wire.ReasonCanceled)
 			return nil
 		}
-		if in.seq == h.Sequence && (in.state == recvHeld || in.state == recvWriting) {
+		if in.seq == h.Sequence && in.state <= recvWriting {
 			e.dropTransfer(in)
 			in.state = recvVoid
 			e.stats.Canceled++

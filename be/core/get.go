@@ -164,8 +164,8 @@ func (e *Engine) endRead(in *incoming) {
 func (e *Engine) giveUp(in *incoming, reason wire.Reason) {
 	in.gaveUp = reason
 	switch in.state {
-	case recvHeld:
-		e.unhold(in)
+	case recvHeld, recvParked:
+		e.unwait(in)
 		in.state = recvVoid
 		e.control(control{typ: wire.Fin, id: in.sock.id, seq: in.seq, reason: reason})
 		e.done(in)

@@ -12,6 +12,7 @@ type recvState uint8
 
 const (
 	recvHeld      recvState = iota // asked for; no memory or no slot yet
+	recvParked                     // asked for; its socket holds as much as it may
 	recvWriting                    // the peer may write to its buffer
 	recvReading                    // get mode: READs are prepared or posted
 	recvPublished                  // a known buffer, in no list of messages
@@ -20,24 +21,24 @@ const (
 )
 
 // incoming is one message that we receive and cannot deliver yet. It is in its
-// socket's list in order of sequence, and, while held, in the engine's.
+// socket's list in order of sequence, and, while it waits, in one of the engine's lines.
 type incoming struct {
-	prev     *incoming // of the socket
-	next     *incoming
-	heldPrev *incoming
-	heldNext *incoming
-	sock     *Socket
+	prev *incoming // of the socket
+	next *incoming
+	sock *Socket
 
 	state    recvState
 	seq      uint32
 	length   int
-	since    time.Duration // when it began to wait for memory, or was asked for
-	passed   int           // later ones that got memory meanwhile
+	since    time.Duration // when it was announced, or asked for
+	passed   int           // later ones that got memory while it had none
+	stops    int           // times that all waited for it
+	stopBy   time.Duration // until when they do; 0: they do not
 	buf      []byte
 	reserved int
 	slot     int // index of its transfer slot while writing
 
-	line               *arrivalLine // in which it is; nil: none
+	line               *arrivalLine // in which it waits or is counted; nil: none
 	linePrev, lineNext *incoming
 	expects            int // bytes of it that count there, which no window holds up
 	transfer           uint32
@@ -147,34 +148,6 @@ func (e *Engine) recycleIncoming(in *incoming) {
 	e.scratch.in = in
 }
 
-// hold puts in at the end of the engine's list of requests that wait for memory.
-func (e *Engine) hold(now time.Duration, in *incoming) {
-	in.state, in.since = recvHeld, now
-	in.heldPrev, in.heldNext = e.heldTail, nil
-	if e.heldTail != nil {
-		e.heldTail.heldNext = in
-	} else {
-		e.heldHead = in
-	}
-	e.heldTail = in
-	e.held++
-}
-
-func (e *Engine) unhold(in *incoming) {
-	if in.heldPrev != nil {
-		in.heldPrev.heldNext = in.heldNext
-	} else {
-		e.heldHead = in.heldNext
-	}
-	if in.heldNext != nil {
-		in.heldNext.heldPrev = in.heldPrev
-	} else {
-		e.heldTail = in.heldPrev
-	}
-	in.heldPrev, in.heldNext = nil, nil
-	e.held--
-}
-
 // dropBuffer gives a message's buffer and quota back.
 func (e *Engine) dropBuffer(in *incoming) {
 	e.arrivals.forget(in)
@@ -184,7 +157,9 @@ func (e *Engine) dropBuffer(in *incoming) {
 	}
 	if in.reserved > 0 {
 		e.quota.Release(in.reserved)
-		in.sock.inUse.Add(-int64(in.reserved))
+		if in.sock.giveBack(in.reserved) {
+			e.madeRoom(in.sock)
+		}
 		in.reserved = 0
 	}
 }

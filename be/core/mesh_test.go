@@ -82,6 +82,7 @@ type meshEnd struct {
 	frozen bool // its device sends nothing
 	slow   bool // its application takes nothing
 	kept   []meshMessage
+	rooms  []*Socket // whose Room is due
 	socks  []*Socket
 	flows  []*meshSend
 	last   map[*Socket]uint64 // the newest message of an ordered socket
@@ -126,7 +127,9 @@ func (e *meshEnd) take() {
 			e.last[x.k] = id
 		}
 		e.mem.Free(x.b)
-		x.k.Release(x.reserved)
+		if x.k.Release(x.reserved) {
+			e.rooms = append(e.rooms, x.k)
+		}
 		e.e.Taken(x.k, 1)
 	}
 	e.kept = e.kept[:0]
@@ -196,13 +199,13 @@ func newMesh(t *testing.T, seed uint64) *mesh {
 
 func (m *mesh) join(a, b *meshWorker) {
 	qa, qb := newFakePair(m.t, m.mem, qp.Caps{SendWR: 32, RecvWR: 16, SendSGE: 2, RecvSGE: 2})
-	window := 2048 << m.rng.IntN(4)
+	window, socketQuota := 2048<<m.rng.IntN(4), m.rng.IntN(2)*m.rng.IntN(30_000)
 	var both [2]*meshEnd
 	for i, w := range []*meshWorker{a, b} {
 		q := []*fakeQP{qa, qb}[i]
 		cfg := testConfig()
 		cfg.Initiator, cfg.Arrivals, cfg.PeerExpect, cfg.Scratch = i == 0, w.arrivals, w.n.inbound.Most(), w.scratch
-		cfg.Window, cfg.WindowTarget = window, time.Microsecond
+		cfg.Window, cfg.WindowTarget, cfg.SocketQuota = window, time.Microsecond, socketQuota
 		if w.shared != nil {
 			q.srq = w.srq
 			cfg.Shared, cfg.RecvDepth, cfg.PeerDepth, cfg.PeerMost, cfg.Lend = w.shared, 4, 4, 64, true
@@ -280,6 +283,14 @@ func (m *mesh) turn(w *meshWorker) (busy bool) {
 				w.touch(e)
 			}
 		}
+	}
+	for _, e := range w.ends {
+		for _, k := range e.rooms {
+			busy = true
+			e.e.Room(m.now, k)
+			w.touch(e)
+		}
+		e.rooms = e.rooms[:0]
 	}
 	if w.room {
 		w.room, busy = false, true

@@ -68,7 +68,9 @@ type socketRest struct {
 	readHead    *incoming // to be read, with something left to ask for
 	readTail    *incoming
 	fetching    outList      // of exposed memory, with something left to ask for
-	inUse       atomic.Int64 // bytes of the quota
+	inUse       atomic.Int64 // bytes that count towards Config.SocketQuota
+	short       atomic.Bool  // a message waits for fewer of them
+	parked      int          // messages that do
 	walk        uint64       // the last walk over held requests that it blocked
 }
 
@@ -87,12 +89,34 @@ func (s *Socket) Engine() *Engine { return s.e }
 func (s *Socket) Unordered() bool { return s.unordered }
 
 // Release gives n bytes that came with a message back to the quotas. It may be
-// called from any goroutine.
-func (s *Socket) Release(n int) {
-	if n > 0 {
-		s.inUse.Add(-int64(n))
-		s.e.quota.Release(n)
+// called from any goroutine. If it is true, messages waited for that: Engine.Room is
+// due.
+func (s *Socket) Release(n int) (room bool) {
+	if n == 0 {
+		return false
 	}
+	s.e.quota.Release(n)
+	return s.giveBack(n)
+}
+
+// fits reports whether a message of n bytes may come in, of a quota of so many bytes of
+// which it will hold more than it does. One that is longer fits when it is alone.
+func (s *Socket) fits(n, more, quota int) bool {
+	full := func() bool {
+		used := s.inUse.Load() + int64(more)
+		return quota > 0 && used > 0 && used+int64(n) > int64(quota)
+	}
+	if !full() {
+		return true
+	}
+	s.short.Store(true) // before the last look, so that a Release in between is seen
+	return !full()
+}
+
+// giveBack returns n bytes, and reports whether a message waits for that.
+func (s *Socket) giveBack(n int) (room bool) {
+	s.inUse.Add(-int64(n))
+	return s.short.Load() && s.short.Swap(false)
 }
 
 // startable reports whether the next queued message may begin, as far as the
@@ -215,8 +239,8 @@ func (e *Engine) dropIncoming(s *Socket) {
 // buffer no more.
 func (e *Engine) dropTransfer(in *incoming) {
 	switch in.state {
-	case recvHeld:
-		e.unhold(in)
+	case recvHeld, recvParked:
+		e.unwait(in)
 	case recvWriting:
 		e.transfers.release(in.slot)
 	}
@@ -286,7 +310,7 @@ func (e *Engine) CloseSocket(now time.Duration, s *Socket) {
 func (e *Engine) rejectHeld(s *Socket) {
 	for in := s.inHead; in != nil; {
 		next := in.next
-		if in.state == recvHeld {
+		if in.state == recvHeld || in.state == recvParked {
 			e.reject(in, wire.ReasonLeaving)
 		}
 		in = next
@@ -296,7 +320,7 @@ func (e *Engine) rejectHeld(s *Socket) {
 
 // reject tells the peer that a held message is not taken. deliver is to follow.
 func (e *Engine) reject(in *incoming, reason wire.Reason) {
-	e.unhold(in)
+	e.unwait(in)
 	in.state = recvVoid
 	e.control(control{typ: wire.Reject, id: in.sock.id, seq: in.seq, reason: reason})
 }

@@ -39,7 +39,7 @@ type Stats struct {
 	SlotStall      time.Duration
 	Recalls        uint64 // times that a peer was asked to give shared receives back
 	Returned       uint64 // of those, how many it gave back
-	Held           uint64 // large messages that had to wait for memory
+	Held           uint64 // large messages that had to wait for memory, or for others of their socket to be taken
 	Queued         uint64 // large messages that had to wait until others had arrived
 	Rejected       uint64
 	Canceled       uint64 // messages that the peer gave up
@@ -54,7 +54,7 @@ type Stats struct {
 	Controls uint64 // control messages that wait for a credit or a slot
 	InFlight uint64 // send requests posted and not completed
 	Posted   uint64 // receives posted
-	Waiting  uint64 // large messages of the peer that wait for memory
+	Waiting  uint64 // large messages of the peer that wait for memory, or for others of their socket to be taken
 }
 
 // Add adds o's counts.
@@ -145,7 +145,7 @@ func (e *Engine) Stats() Stats {
 		*to.count, *to.total = e.stalls[i].count, e.stalls[i].total
 	}
 	if e.state != engineDown {
-		s.Sending, s.Controls, s.Waiting = uint64(e.sending), uint64(e.controlling), uint64(e.held)
+		s.Sending, s.Controls, s.Waiting = uint64(e.sending), uint64(e.controlling), uint64(e.held.n+e.parked.n)
 		s.InFlight, s.Posted = uint64(e.chain.InFlight()), uint64(e.receiving())
 	}
 	return s

@@ -18,7 +18,8 @@
 // Write returns when its bytes are queued, as TCP does: at most [SendBuffer] bytes a
 // connection wait for the device, then Write waits. A failure shows in the next
 // Write, or as an error of the peer's Read. How much a peer may send ahead of Read
-// is bounded by be.Config: Backlog messages, and SocketQuotaBytes of the large ones.
+// is bounded by be.Config: Backlog messages, and SocketQuotaBytes of the large ones, so a
+// Conn that nobody reads does not hold up the others.
 //
 // # Deadlines
 //

@@ -1,0 +1,191 @@
+package core
+
+import (
+	"time"
+
+	"github.com/byteexpress/byteexpress/be/internal/wire"
+)
+
+// A large message of the peer needs memory before it is asked for. It waits in one of two
+// lines: parked, while its socket holds as much as one may, and then held, while the node
+// has none. So a socket whose messages nobody takes keeps its own waiting, and costs the
+// others neither memory nor time.
+
+// memoryRetry is how long the engine waits before it asks for memory again.
+const memoryRetry = 2 * time.Millisecond
+
+// admit has a message wait for memory, once its socket has room for it.
+func (e *Engine) admit(now time.Duration, in *incoming) {
+	in.since, in.state = now, recvHeld
+	if s := in.sock; s.parked == 0 && s.fits(in.length, 0, e.cfg.SocketQuota) {
+		e.held.push(in)
+		return
+	}
+	in.state = recvParked
+	in.sock.parked++
+	e.parked.push(in)
+	if t := e.cfg.HoldTimeout; t > 0 {
+		e.retryBy(in.since + t)
+	}
+}
+
+// Room has messages of a socket wait for memory that waited for its room. It is due when
+// Release says so.
+func (e *Engine) Room(now time.Duration, s *Socket) {
+	e.unpark(s)
+	e.Retry(now)
+}
+
+// unpark moves those on that a socket has room for. Retry is to follow.
+func (e *Engine) unpark(s *Socket) {
+	more := 0
+	for in := s.inHead; in != nil && s.parked > 0; in = in.next {
+		if in.state != recvParked {
+			continue
+		}
+		if !s.fits(in.length, more, e.cfg.SocketQuota) {
+			return
+		}
+		more += in.length
+		s.parked--
+		e.parked.remove(in)
+		in.state = recvHeld
+		e.held.push(in)
+	}
+}
+
+// unwait has a message that gets no memory wait no more.
+func (e *Engine) unwait(in *incoming) {
+	in.line.remove(in)
+	if in.state == recvParked {
+		in.sock.parked--
+	}
+	in.state = recvVoid
+	e.madeRoom(in.sock)
+}
+
+// madeRoom has messages of a socket go on that waited for one that was given up.
+func (e *Engine) madeRoom(s *Socket) {
+	if s.parked > 0 && e.state == engineUp {
+		e.unpark(s)
+		e.retryBy(0)
+	}
+}
+
+// Bounds of a walk over held requests: how many that lack memory it skips, and how
+// many later ones may pass one that lacks it. Then all wait for that one, so that
+// short messages do not starve a long one: for maxStop. If memory does not come back
+// meanwhile, since nobody takes what is in it, twice as many may pass, and so on.
+const (
+	maxSkipped = 16
+	maxPassed  = 1 << 10
+	maxStop    = 100 * time.Millisecond
+)
+
+// stopsAll reports whether all that came later wait for a message that lacks memory.
+func (in *incoming) stopsAll(now time.Duration) bool {
+	switch {
+	case in.passed < maxPassed<<in.stops:
+		return false
+	case in.stopBy == 0:
+		in.stopBy = now + maxStop
+	case now >= in.stopBy:
+		in.passed, in.stopBy = 0, 0
+		in.stops = min(in.stops+1, 20)
+		return false
+	}
+	return true
+}
+
+// Retry grants held requests for which there is memory now, oldest first. One that
+// waits stops those behind it on its own socket, and for a while only those.
+func (e *Engine) Retry(now time.Duration) {
+	if e.state != engineUp {
+		return
+	}
+	if e.arrivals != nil {
+		e.arrivals.Admit(now)
+	}
+	e.walk++
+	skipped := 0
+	var lacks *incoming // the first that was skipped
+	for in := e.held.head; in != nil; {
+		next := in.lineNext
+		s := in.sock
+		if s.walk == e.walk {
+			// it waits behind another
+		} else if !s.fits(in.length, 0, e.cfg.SocketQuota) {
+			s.walk = e.walk
+		} else if e.grant(now, in) {
+			if lacks != nil {
+				lacks.passed++
+			}
+		} else if skipped++; skipped == maxSkipped || in.stopsAll(now) {
+			break
+		} else {
+			if lacks == nil {
+				lacks = in
+			}
+			if !s.unordered {
+				s.walk = e.walk
+			}
+		}
+		in = next
+	}
+	e.expire(now, &e.held)
+	e.expire(now, &e.parked)
+	if e.held.n > 0 || e.waiting.head != nil {
+		e.retryBy(now + memoryRetry)
+	}
+}
+
+// expire rejects the messages that have waited for too long.
+func (e *Engine) expire(now time.Duration, l *arrivalLine) {
+	t := e.cfg.HoldTimeout
+	if t == 0 {
+		return
+	}
+	for in := l.head; in != nil; in = l.head {
+		if now-in.since < t {
+			e.retryBy(in.since + t)
+			return
+		}
+		s := in.sock
+		e.reject(in, wire.ReasonNoMemory)
+		e.deliver(s)
+	}
+}
+
+// grant has one held request answered, now or when its turn comes, and reports false
+// when the node lacks what it takes.
+func (e *Engine) grant(now time.Duration, in *incoming) bool {
+	if !e.quota.Reserve(in.length) {
+		return false
+	}
+	var buf []byte
+	var err error
+	if in.get { // our own device writes there
+		if buf, err = e.mem.Alloc(in.length); err == nil {
+			in.lkey, err = e.mem.LKey(buf)
+		}
+	} else if buf, in.key, err = e.mem.AllocWritable(in.length); err == nil {
+		in.transfer, err = e.transfers.take(in)
+	}
+	if err != nil {
+		if buf != nil {
+			e.mem.Free(buf)
+		}
+		e.quota.Release(in.length)
+		return false
+	}
+	in.buf, in.reserved = buf, in.length
+	in.sock.inUse.Add(int64(in.length))
+	e.held.remove(in)
+	in.state = recvWriting
+	if in.get {
+		in.state = recvReading
+		in.sock.reading++
+	}
+	e.arrivals.expect(now, in)
+	return true
+}
