@@ -25,7 +25,6 @@ type copyHead struct {
 
 const (
 	copyHeadBytes = 48
-	maxMapText    = 64 << 20
 
 	flagPrepared = 1
 	flagStaged   = 2

@@ -15,8 +15,10 @@ type Map struct {
 	By      Sharding
 	// Bounds are where the shards' ranges begin, in ascending order; the first is at 0,
 	// and a range goes to the next bound. A shard may own several, or none.
-	Bounds   []Bound
-	Replicas [][]channel.Endpoint // by shard
+	Bounds []Bound
+	// Replicas are by shard: of 4,096 shards at most, and 8,192 in all. Clients connect to
+	// each of them.
+	Replicas [][]channel.Endpoint
 }
 
 // Bound is the first position of a range, and the shard that owns it.
@@ -33,9 +35,11 @@ const (
 	ByRange                 // the key itself: neighbours are together
 )
 
+// A client connects to every replica of a map, which another host may have sent it.
 const (
-	maxMapShards = 1 << 16
-	maxBounds    = 1 << 20
+	maxMapShards   = 1 << 12
+	maxMapReplicas = 1 << 13 // of all shards
+	maxBounds      = 1 << 20
 )
 
 // NewMap makes the first map of a table: as many ranges of equal length as there are
@@ -79,10 +83,15 @@ func (m *Map) Validate() error {
 	case len(m.Bounds) == 0 || m.Bounds[0].First != 0:
 		return errors.New("ps: a map's first bound must be at 0: every key needs an owner")
 	}
+	replicas := 0
 	for i, list := range m.Replicas {
 		if err := channel.CheckEndpoints(list); err != nil {
 			return errors.WithMessagef(err, "ps: shard %d of a map", i)
 		}
+		replicas += len(list)
+	}
+	if replicas > maxMapReplicas {
+		return errors.Errorf("ps: a map of %d replicas, at most %d of all shards", replicas, maxMapReplicas)
 	}
 	for i, b := range m.Bounds {
 		if b.Shard < 0 || b.Shard >= len(m.Replicas) {

@@ -2,6 +2,7 @@ package ps_test
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"reflect"
@@ -160,6 +161,54 @@ func TestMapText(t *testing.T) {
 		if got := new(ps.Map); got.UnmarshalText([]byte(text)) == nil {
 			t.Errorf("%q in place of %q is taken for %+v", changed, old, got)
 		}
+	}
+}
+
+// TestMapLimits: as many shards and replicas as may be are taken, with as many bounds, also
+// from text; no more, and no longer text.
+func TestMapLimits(t *testing.T) {
+	const shards, replicas, bounds, longest = 1 << 12, 1 << 13, 1 << 20, 40 << 20
+	m := ps.NewMap(ps.ByRange, make([][]channel.Endpoint, shards)...)
+	for i := range replicas {
+		m.Replicas[i%shards] = append(m.Replicas[i%shards], channel.Endpoint{Name: fmt.Sprint("a-host.of-the-parameter-server.example-", i), TCP: fmt.Sprint("192.168.100.100:", i)})
+	}
+	for i := range uint64(bounds - shards) {
+		m.Bounds = append(m.Bounds, ps.Bound{First: 1<<64 - bounds + shards + i, Shard: shards - 1})
+	}
+	text, err := m.MarshalText()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again ps.Map
+	if err := again.UnmarshalText(text); err != nil || len(again.Bounds) != bounds {
+		t.Errorf("%d bounds, %v", len(again.Bounds), err)
+	}
+	refuses := func(desc, says string, m *ps.Map, text []byte) {
+		t.Helper()
+		if err := m.Validate(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v", desc, err)
+		}
+		if err := again.UnmarshalText(text); err == nil {
+			t.Errorf("%s: the text is taken", desc)
+		}
+	}
+	end := len(text) - len("end\n")
+	more := *m
+	more.Replicas = append(slices.Clone(m.Replicas), nil)
+	refuses("shards", "4097 shards", &more, []byte(string(text[:end])+"shard 4096\nend\n"))
+	more.Replicas = slices.Clone(m.Replicas)
+	more.Replicas[shards-1] = append(slices.Clone(m.Replicas[shards-1]), channel.Endpoint{TCP: "a:1"})
+	refuses("replicas", "8193 replicas", &more, []byte(string(text[:end])+"tcp=a:1\nend\n"))
+	small := "version 1\nby hash\nfrom 0 0\nshard 0\n"
+	blank := strings.Repeat("\n", longest-len(small)-len("end\n"))
+	for extra, taken := range []bool{true, false} {
+		if err := again.UnmarshalText([]byte(small + blank + strings.Repeat("\n", extra) + "end\n")); (err == nil) != taken {
+			t.Errorf("%d bytes too many: %v", extra, err)
+		}
+	}
+	long := ps.NewMap(ps.ByHash, []channel.Endpoint{{Name: strings.Repeat("a", longest), TCP: "a:1"}})
+	if _, err := long.MarshalText(); err == nil || !strings.Contains(err.Error(), "shorten the names") {
+		t.Errorf("a text that would be refused: %v", err)
 	}
 }
 

@@ -27,6 +27,9 @@ import (
 //	name=c rdma=10.0.0.3:700 tcp=10.0.0.3:701
 //	end
 
+// maxMapText bounds the text: as many bounds and replicas as there may be fit.
+const maxMapText = 40 << 20
+
 var shardings = []string{ByHash: "hash", ByRange: "range"}
 
 // String is the word of it in a map's text.
@@ -58,13 +61,20 @@ func (m *Map) MarshalText() ([]byte, error) {
 		}
 	}
 	b.WriteString("end\n")
+	if b.Len() > maxMapText {
+		return nil, errors.Errorf("ps: the text of a map has %d bytes, at most %d: shorten the names of replicas", b.Len(), maxMapText)
+	}
 	return b.Bytes(), nil
 }
 
 // UnmarshalText reads a map, which is whole and valid after that.
 func (m *Map) UnmarshalText(text []byte) error {
+	if len(text) > maxMapText {
+		return errors.Errorf("ps: map: the text has %d bytes, at most %d", len(text), maxMapText)
+	}
 	var got Map
 	n, given := 0, map[string]bool{} // lines of which there is one
+	replicas := 0
 	for line := range strings.Lines(string(text)) {
 		n++
 		line, _, _ = strings.Cut(line, "#")
@@ -72,7 +82,7 @@ func (m *Map) UnmarshalText(text []byte) error {
 		if len(words) == 0 {
 			continue
 		}
-		err := got.set(words)
+		err := got.set(words, &replicas)
 		switch once := slices.Contains([]string{"version", "by", "end"}, words[0]); {
 		case given["end"]:
 			err = errors.New("there is more after the end")
@@ -98,8 +108,8 @@ func (m *Map) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// set takes the words of a line, of which there is one at least.
-func (m *Map) set(words []string) error {
+// set takes the words of a line, of which there is one at least, and counts replicas.
+func (m *Map) set(words []string, replicas *int) error {
 	value := ""
 	if len(words) == 2 {
 		value = words[1]
@@ -139,8 +149,8 @@ func (m *Map) set(words []string) error {
 		m.Replicas = append(m.Replicas, nil)
 	default:
 		last := len(m.Replicas) - 1
-		if last < 0 {
-			return errors.Errorf("%q before the first shard", words[0])
+		if *replicas++; last < 0 || *replicas > maxMapReplicas {
+			return errors.Errorf("%q before the first shard, or after %d replicas, which are as many as may", words[0], maxMapReplicas)
 		}
 		var list []channel.Endpoint
 		list, err = channel.ParseEndpoints([]byte(strings.Join(words, " ")))
