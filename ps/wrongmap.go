@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/byteexpress/byteexpress/archon"
 	"github.com/pkg/errors"
@@ -76,14 +77,23 @@ func (s *Shard) registerMap(srv *archon.Server) error {
 	if _, err := s.cfg.Map.MarshalText(); err != nil {
 		return err
 	}
+	type textOf struct {
+		m    *Map
+		text []byte
+	}
+	var made atomic.Pointer[textOf] // every client asks when the map has changed
 	return srv.HandleInline(MethodMap, func(call *archon.ServerCall) error {
-		text, err := s.Map().MarshalText()
-		if err != nil {
-			return err
+		m := s.Map()
+		t := made.Load()
+		if t == nil || t.m != m {
+			text, err := m.MarshalText()
+			if err != nil {
+				return err
+			}
+			t = &textOf{m, text}
+			made.Store(t)
 		}
-		out, err := call.Alloc(len(text))
-		copy(out, text)
-		return err
+		return encodeTo(call, t.text)
 	})
 }
 
