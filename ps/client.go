@@ -52,6 +52,10 @@ func NewChannelClient(dim int, shards []*channel.Channel) (*Client, error) {
 // to where it belongs now, with the time that is left of the request's deadline. When the
 // shard has an older map, the client asks it again until it has the newer one too. See
 // Update for maps from elsewhere.
+//
+// Shards are trusted: a client that was given a map of a version that the others never
+// reach has its requests wait in vain, and is to be closed. A request follows 64 maps at
+// most, and one without a deadline waits 10 s for client and shard to get the same one.
 func NewMapClient(dim int, m *Map, cfg channel.Config) (*Client, error) {
 	c, err := makeClient(dim)
 	if err != nil {

@@ -31,7 +31,7 @@ type fanout struct {
 	// Of following a map, see reroute.go.
 	deadline time.Time     // zero: none
 	pause    time.Duration // the next
-	waited   time.Duration // pauses so far
+	waits    time.Time     // since when it has waited for another map
 	held     []*layout     // those of earlier sendings
 	failure  error         // why it goes on no more, in place of the parts' errors
 	mu       sync.Mutex    // of sending again, and of cancel

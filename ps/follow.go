@@ -70,6 +70,8 @@ type follower struct {
 	ways    []*way           // the open ones, by shard; nil: there is none
 	numbers []*atomic.Uint64 // of pushes, by shard; they never go back
 	asking  chan struct{}    // closed when the shard that is asked for its map has answered
+	turn    int              // of the shards to ask
+	trouble error            // why the last one that was asked gave no map
 }
 
 var errClientClosed = &archon.Error{Code: archon.Unavailable, Message: "ps: the client is closed", Retryable: true}
@@ -154,12 +156,16 @@ func (fo *follower) spawn(work func()) bool {
 	return !fo.closed
 }
 
-// askLimit bounds how long a shard is asked for its map.
-const askLimit = time.Second
+const (
+	askLimit = time.Second // of how long a shard is asked for its map
+	// askMost is how many shards are asked at a time, by turns, while another one cannot be
+	// reached: that may last, and maps may be long.
+	askMost = 4
+)
 
-// ask has the shard behind a way asked for its map, or, of nil, those that can be reached
-// until one has a newer one, unless that is being done already. What it gives is closed
-// when it is over.
+// ask has the shard behind a way asked for its map, or, of nil, some of those that can be
+// reached until one has a newer one, unless that is being done already. What it gives is
+// closed when it is over.
 func (fo *follower) ask(from *way) <-chan struct{} {
 	fo.mu.Lock()
 	defer fo.mu.Unlock()
@@ -168,7 +174,7 @@ func (fo *follower) ask(from *way) <-chan struct{} {
 		fo.asking = over
 		ways := []*way{from}
 		if from == nil {
-			ways = slices.DeleteFunc(slices.Clone(fo.client.layout.Load().ways), func(w *way) bool { return w.ch.Client(0) == nil })
+			ways = fo.others()
 		}
 		fo.wg.Go(func() {
 			defer func() {
@@ -185,6 +191,20 @@ func (fo *follower) ask(from *way) <-chan struct{} {
 		})
 	}
 	return fo.asking
+}
+
+// others are the ways whose turn it is to be asked. The caller holds mu.
+func (fo *follower) others() (some []*way) {
+	all := fo.client.layout.Load().ways
+	for range all {
+		w := all[fo.turn%len(all)]
+		if fo.turn++; w.ch.Client(0) != nil {
+			if some = append(some, w); len(some) == askMost {
+				break
+			}
+		}
+	}
+	return some
 }
 
 // watchInterval is how often the ways are looked at.
@@ -212,7 +232,20 @@ func (fo *follower) fetch(w *way) bool {
 	ctx, cancel := context.WithTimeout(fo.life, askLimit)
 	defer cancel()
 	m, err := FetchMap(channel.WithOptions(ctx, channel.Options{Idempotent: true}), w.ch)
-	return err == nil && fo.install(m) == nil && fo.client.layout.Load() != had
+	if err == nil {
+		err = fo.install(m)
+	}
+	fo.mu.Lock()
+	fo.trouble = err
+	fo.mu.Unlock()
+	return err == nil && fo.client.layout.Load() != had
+}
+
+// whyNot tells why the last shard that was asked for its map gave none.
+func (fo *follower) whyNot() error {
+	fo.mu.Lock()
+	defer fo.mu.Unlock()
+	return fo.trouble
 }
 
 func (fo *follower) close() error {
@@ -221,11 +254,13 @@ func (fo *follower) close() error {
 	ways := fo.ways
 	fo.mu.Unlock()
 	fo.end()
+	var all sync.WaitGroup
 	for _, w := range ways {
 		if w != nil {
-			_ = w.close()
+			all.Go(func() { _ = w.close() })
 		}
 	}
+	all.Wait()
 	fo.wg.Wait()
 	return nil
 }

@@ -2,6 +2,7 @@ package ps
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"time"
 
@@ -22,12 +23,16 @@ import (
 const (
 	firstPause = time.Millisecond // before a shard is asked again that has an older map
 	lastPause  = 50 * time.Millisecond
-	// waitOlder is how long a request without a deadline waits for a shard with an older map.
+	// waitOlder is how long a request without a deadline waits for client and shard to get
+	// the same map.
 	waitOlder = 10 * time.Second
+	// maxFollowed is how many maps a request goes on by: changes take longer than requests,
+	// and a shard that has a newer one each time is out of order.
+	maxFollowed = 64
 )
 
 func (f *fanout) setDeadline(timeout time.Duration) {
-	f.deadline, f.pause, f.waited = time.Time{}, firstPause, 0
+	f.deadline, f.pause, f.waits = time.Time{}, firstPause, time.Time{}
 	if f.client.follower != nil && timeout > 0 {
 		f.deadline = time.Now().Add(timeout)
 	}
@@ -111,12 +116,16 @@ func (f *fanout) await(stop <-chan struct{}) error {
 		expired = timer.C
 	}
 	ended := func(code archon.Code) error {
-		return &archon.Error{Code: code, Message: "ps: client and shard did not get the same map", Cause: why}
+		message := fmt.Sprintf("ps: client and shard did not get the same map: the client has version %d", had.version())
+		if err := follower.whyNot(); err != nil {
+			message += fmt.Sprintf(", and got no other one: %v", err)
+		}
+		return &archon.Error{Code: code, Message: message, Cause: why}
 	}
 	wait := func(until <-chan struct{}, pause <-chan time.Time) error {
 		select {
 		case <-had.replaced:
-			f.pause, f.waited = firstPause, 0
+			f.pause, f.waits = firstPause, time.Time{}
 		case <-until:
 		case <-pause:
 		case <-stop:
@@ -128,6 +137,9 @@ func (f *fanout) await(stop <-chan struct{}) error {
 		}
 		return nil
 	}
+	if f.waits.IsZero() {
+		f.waits = time.Now()
+	}
 	if ask {
 		if err := wait(follower.ask(from), nil); err != nil || f.client.layout.Load() != had {
 			return err
@@ -136,12 +148,11 @@ func (f *fanout) await(stop <-chan struct{}) error {
 			return why // nobody knows where the shard is
 		}
 	}
-	if f.deadline.IsZero() && f.waited >= waitOlder {
+	if f.deadline.IsZero() && time.Since(f.waits) >= waitOlder {
 		return ended(archon.DeadlineExceeded)
 	}
 	pause := time.NewTimer(f.pause)
 	defer pause.Stop()
-	f.waited += f.pause
 	f.pause = min(2*f.pause, lastPause)
 	return wait(nil, pause.C)
 }
@@ -156,6 +167,10 @@ func (f *fanout) sendAgain() error {
 		return f.gaveUp
 	}
 	if l := f.client.acquire(); l != f.layout {
+		if len(f.held) == maxFollowed {
+			f.client.release(l)
+			return &archon.Error{Code: archon.Aborted, Message: fmt.Sprintf("ps: the map changed %d times while the request followed it", maxFollowed), Cause: f.err()}
+		}
 		f.held = append(f.held, f.layout)
 		f.layout = l
 	} else {
