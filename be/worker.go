@@ -63,7 +63,7 @@ type worker struct {
 
 func newWorker(n *Node, q cq.CQ) *worker {
 	w := &worker{n: n, cq: q, ring: newRing(), done: make(chan struct{}), bell: make(chan struct{}, 1), next: core.Never, timerAt: core.Never, deviceUp: true}
-	w.scratch = core.NewScratch(n.cfg.SendDepth, n.cfg.RecvDepth, max(n.sendSGE, 2))
+	w.scratch = core.NewScratch(n.cfg.SendDepth, n.cfg.RecvDepth, max(n.sendSGE, 2), n.mem)
 	w.timer = time.AfterFunc(time.Hour, w.wake)
 	w.timer.Stop()
 	if limit := n.cfg.NodeWindowBytes; limit > 0 {

@@ -141,7 +141,7 @@ func BenchmarkEngineRecv(b *testing.B) {
 	for b.Loop() {
 		h.Sequence = uint32(n)
 		h.Put(e.recv.header(int(e.recv.next)))
-		e.Complete(1, &cq.Completion{ID: e.recv.idBase | uint64(uint32(n)), ByteLen: wire.HeaderLen + 64, Opcode: cq.Recv})
+		e.Complete(1, &cq.Completion{ID: uint64(e.recv.idHigh)<<32 | uint64(uint32(n)), ByteLen: wire.HeaderLen + 64, Opcode: cq.Recv})
 		n++
 		if n%32 == 0 {
 			e.credits.granted = e.credits.consumed + 64

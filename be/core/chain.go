@@ -1,48 +1,30 @@
 package core
 
 import (
-	"math/bits"
 	"time"
 
-	"github.com/byteexpress/byteexpress/be/internal/wire"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 )
-
-// slotBytes is the room for one control message in the chain's registered slab:
-// MaxControl, rounded up to a multiple of 64 so that no two share a cache line.
-const slotBytes = (wire.MaxControl + 63) &^ 63
-
-// slot is what the chain remembers of one request until it completes.
-type slot struct {
-	msg   *outgoing     // the message that the request belongs to; nil: control, or a READ of get mode
-	in    *incoming     // the message that a READ of get mode belongs to
-	bytes int           // of the send window
-	at    time.Duration // when it was prepared
-}
 
 // place is a request's number since the chain began, mod 2^32. The difference of two is
 // how far apart they are.
 type place uint32
 
-// Chain is the ring of send requests of one engine. Its slots are in three runs:
+// Chain is the queue of send requests of one engine. Its slots are in three runs:
 //
 //	first        pending      next         first + depth
 //	| in flight  | pending    | free        |
 //
 // In flight are posted requests, pending ones are prepared for the next flush.
 // The three add up to the depth at every moment. A slot becomes free only by its
-// own or a later completion of the send queue.
+// own or a later completion of the send queue; then it is any chain's of the Scratch.
 type Chain struct {
-	slots                []slot // a power of two of them, at least depth
-	slab                 []byte // a control message's place for each slot
-	batch                *batch
+	scratch              *Scratch
+	oldest, newest       *slot // from first to next, if there are any
 	first, pending, next place
-	origin               place  // whose slot is, or would be, the first
 	idHigh               uint32 // the high half of the requests' IDs
 	depth                int32
-	width                int32 // segments of a request at most
-	lkey                 mr.LKey
 }
 
 // batch is the pending requests of a chain, in order, each with its own segments. Chains
@@ -56,25 +38,10 @@ type batch struct {
 	signaled          int           // requests that are
 }
 
-// NewChain makes a chain of as many slots as a batch has room for, each with up to width
-// segments, at least two. slab has slabBytes of them of registered memory.
-func NewChain(b *batch, width int, slab []byte, lkey mr.LKey, idBase uint64) Chain {
-	c := Chain{slots: make([]slot, ringSize(b.depth)), slab: slab, batch: b, idHigh: uint32(idBase >> 32), depth: int32(b.depth), width: int32(width), lkey: lkey}
-	c.restart()
-	return c
+// NewChain makes a chain of as many slots as a batch has room for.
+func NewChain(s *Scratch, idBase uint64) Chain {
+	return Chain{scratch: s, idHigh: uint32(idBase >> 32), depth: int32(s.sends.depth)}
 }
-
-// restart has an empty chain begin with its home slot: with a thousand chains that have a
-// message now and then, each needs that one in the cache, instead of all in turn. Where
-// home is depends on the driver's number of the chain: slots and slab are likely to begin
-// a page, and the first lines of all pages have few places in a cache.
-func (c *Chain) restart() { c.origin = c.next - place(c.idHigh) }
-
-// ringSize is the least power of two that is n or more: places in a ring are then
-// found without a division.
-func ringSize(n int) int { return 1 << bits.Len(uint(n-1)) }
-
-func slabBytes(depth int) int { return ringSize(depth) * slotBytes }
 
 // InFlight is the number of posted requests.
 func (c *Chain) InFlight() int { return int(c.pending - c.first) }
@@ -85,18 +52,19 @@ func (c *Chain) Pending() int { return int(c.next - c.pending) }
 // Free is the number of free slots.
 func (c *Chain) Free() int { return int(c.depth) - int(c.next-c.first) }
 
-// at is the number of a request's slot.
-func (c *Chain) at(p place) int { return int(p-c.origin) & (len(c.slots) - 1) }
-
-// header is the place of the next free slot's control message.
-func (c *Chain) header() []byte {
-	i := c.at(c.next) * slotBytes
-	return c.slab[i : i+slotBytes : i+slotBytes]
+// ready reports whether a request may be prepared: a slot is free, and there is one for
+// it. If there is none, the chain has some in flight: it is asked again when they complete.
+func (c *Chain) ready() bool {
+	n := int(c.next - c.first)
+	return n < c.scratch.least || n < int(c.depth) && c.scratch.more()
 }
+
+// header is the place of the next free slot's control message. The chain is ready.
+func (c *Chain) header() *[slotBytes]byte { return c.scratch.free.header }
 
 // PayloadSegments is how many pieces a message may have to go out whole, behind
 // its header.
-func (c *Chain) PayloadSegments() int { return int(c.width) - 1 }
+func (c *Chain) PayloadSegments() int { return c.scratch.width - 1 }
 
 // send prepares a SEND of the first n bytes of header(), followed by all of a
 // message, if there is one.
@@ -104,7 +72,8 @@ func (c *Chain) send(n int, msg *outgoing) {
 	wr := c.grow(qp.Send)
 	wr.RemoteAddr, wr.RKey = 0, 0
 	sges := wr.SGEs[:2]
-	sges[0] = qp.SGE{Addr: mr.Addr(c.header()), Length: uint32(n), LKey: c.lkey}
+	at := c.scratch.free
+	sges[0] = qp.SGE{Addr: mr.Addr(at.header[:]), Length: uint32(n), LKey: at.lkey}
 	switch {
 	case msg == nil || msg.length == 0:
 		wr.SGEs = wr.SGEs[:1]
@@ -112,7 +81,7 @@ func (c *Chain) send(n int, msg *outgoing) {
 		sges[1] = msg.pieces[0]
 		wr.SGEs = wr.SGEs[:2]
 	default:
-		wr.SGEs = wr.SGEs[:1+msg.gather(wr.SGEs[1:c.width], msg.length)]
+		wr.SGEs = wr.SGEs[:1+msg.gather(wr.SGEs[1:c.scratch.width], msg.length)]
 	}
 	c.take(wr, msg, nil, 0)
 }
@@ -129,7 +98,7 @@ func (c *Chain) write(m *outgoing, n int) (bytes int, final bool) {
 		wr.SGEs[0] = qp.SGE{Addr: p.Addr + uint64(from), Length: uint32(n), LKey: p.LKey}
 		m.offset += n
 	} else {
-		wr.SGEs = wr.SGEs[:m.gather(wr.SGEs[:c.width], n)]
+		wr.SGEs = wr.SGEs[:m.gather(wr.SGEs[:c.scratch.width], n)]
 		n = m.offset - from
 	}
 	if m.offset == m.length {
@@ -165,7 +134,7 @@ func (c *Chain) fetch(m *outgoing, n int) {
 // grow gives a request at the end of the batch, whose remote memory and segments
 // are an older one's. The other fields are never set.
 func (c *Chain) grow(op qp.Opcode) *qp.SendWR {
-	b := c.batch
+	b := &c.scratch.sends
 	n := len(b.wrs)
 	b.wrs = b.wrs[:n+1]
 	wr := &b.wrs[n]
@@ -175,8 +144,15 @@ func (c *Chain) grow(op qp.Opcode) *qp.SendWR {
 
 // take fills the next slot, for a request that was just made.
 func (c *Chain) take(wr *qp.SendWR, msg *outgoing, in *incoming, bytes int) {
-	b, s := c.batch, &c.slots[c.at(c.next)]
+	b := &c.scratch.sends
+	s := c.scratch.pop(c.next - c.first)
 	s.msg, s.in, s.bytes, s.at = msg, in, bytes, b.now
+	if c.first == c.next {
+		c.oldest = s
+	} else {
+		c.newest.next = s
+	}
+	c.newest = s
 	c.next++
 	b.quiet++
 	b.quietBytes += bytes
@@ -192,7 +168,7 @@ func (c *Chain) take(wr *qp.SendWR, msg *outgoing, in *incoming, bytes int) {
 // that neither slots nor the window come back all at once. A window that did would
 // leave the wire idle for a round trip each time.
 func (c *Chain) flush() (wrs []qp.SendWR, signaled int) {
-	b := c.batch
+	b := &c.scratch.sends
 	if last := &b.wrs[len(b.wrs)-1]; last.Flags&qp.Signaled == 0 {
 		last.Flags = qp.Signaled
 		b.signaled++
@@ -206,7 +182,8 @@ func (c *Chain) flush() (wrs []qp.SendWR, signaled int) {
 // stay pending; there are none unless posting failed.
 func (c *Chain) flushed(n int) {
 	c.pending += place(n)
-	c.batch.wrs = c.batch.wrs[:0]
+	b := &c.scratch.sends
+	b.wrs = b.wrs[:0]
 }
 
 // completed gives the number of in-flight slots that a completion with this ID
@@ -219,15 +196,12 @@ func (c *Chain) completed(id uint32) int {
 	return n
 }
 
-// inFlight is the slot of the i-th oldest request in flight.
-func (c *Chain) inFlight(i int) *slot { return &c.slots[c.at(c.first+place(i))] }
-
 // release frees the oldest in-flight slot, and gives it until it is used again.
 func (c *Chain) release() *slot {
-	s := &c.slots[c.at(c.first)]
-	if c.first++; c.first == c.next {
-		c.restart()
-	}
+	s := c.oldest
+	c.oldest = s.next
+	c.first++
+	c.scratch.push(s, c.next-c.first)
 	return s
 }
 
@@ -237,6 +211,12 @@ func (c *Chain) abandon() *slot {
 	if c.next == c.pending {
 		return nil
 	}
+	s := c.newest
 	c.next--
-	return &c.slots[c.at(c.next)]
+	c.newest = c.oldest
+	for range max(int(c.next-c.first)-1, 0) {
+		c.newest = c.newest.next
+	}
+	c.scratch.push(s, c.next-c.first)
+	return s
 }

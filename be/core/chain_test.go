@@ -13,12 +13,12 @@ func TestChainAgainstModel(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		depth := 1 + rng.IntN(40)
-		c := NewChain(newBatch(depth, 2), 2, make([]byte, slabBytes(depth)), 1, 7<<32)
+		c := newTestChain(t, depth, 7<<32)
 		c.first = place(rng.Uint32())
 		if seed%2 == 0 { // near a wrap
 			c.first = -place(rng.IntN(100))
 		}
-		c.pending, c.next, c.origin = c.first, c.first, c.first+place(rng.IntN(100))
+		c.pending, c.next = c.first, c.first
 		type posted struct {
 			id       uint64
 			signaled bool
@@ -29,7 +29,7 @@ func TestChainAgainstModel(t *testing.T) {
 		for range 2000 {
 			switch rng.IntN(3) {
 			case 0:
-				if c.Free() > 0 {
+				if c.ready() {
 					n := rng.IntN(100)
 					c.write(&outgoing{pieces: []qp.SGE{{Length: uint32(n)}}, length: n}, n)
 					pending = append(pending, n)
@@ -38,9 +38,10 @@ func TestChainAgainstModel(t *testing.T) {
 				if c.Pending() == 0 {
 					continue
 				}
-				every := c.batch.every
+				b := &c.scratch.sends
+				every := b.every
 				wrs, n := c.flush()
-				c.batch.every = 1 + rng.IntN(400)
+				b.every = 1 + rng.IntN(400)
 				if len(wrs) != len(pending) {
 					t.Fatalf("seed %d: %d requests, want %d", seed, len(wrs), len(pending))
 				}
@@ -100,8 +101,8 @@ func TestChainAgainstModel(t *testing.T) {
 }
 
 func TestChainSignalsEveryHalfDepth(t *testing.T) {
-	c := NewChain(newBatch(32, 2), 2, make([]byte, slabBytes(32)), 1, 0)
-	for range 32 {
+	c := newTestChain(t, 32, 0)
+	for c.ready() {
 		c.write(&outgoing{}, 0)
 	}
 	signaled := 0
@@ -117,4 +118,13 @@ func TestChainSignalsEveryHalfDepth(t *testing.T) {
 	if signaled != 2 {
 		t.Errorf("%d requests are signaled, want 2", signaled)
 	}
+}
+
+func newTestChain(t *testing.T, depth int, idBase uint64) Chain {
+	t.Helper()
+	c := NewChain(NewScratch(depth, 1, 2, newFakeMemory(1<<20)), idBase)
+	if err := c.scratch.enter(); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

@@ -97,7 +97,7 @@ func (e *Engine) popControl() {
 // already, and all of a message, if there is one.
 func (e *Engine) sendHeader(t wire.Type, flags uint8, id, seq uint32, n int, m *outgoing) {
 	h := wire.Header{Type: t, Flags: flags, Granted: uint32(e.credits.Tell()), Socket: id, Sequence: seq}
-	h.Put(e.chain.header())
+	h.Put(e.chain.header()[:])
 	e.chain.send(wire.HeaderLen+n, m)
 	e.credits.Consume()
 	if m == nil {

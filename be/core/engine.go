@@ -28,33 +28,34 @@ const Never = time.Duration(1<<63 - 1)
 // cache. So what small messages need, and what every turn asks, is here, in the order of
 // its use, what is sent first; the rest is elsewhere.
 type Engine struct {
-	qp         qp.QP
-	scratch    *Scratch
-	credits    Credits
-	state      engineState
-	leaving    bool   // Goodbye was called
-	goAwaySent bool   // and GOAWAY prepared
-	flushing   bool   // flushErr is set
-	pinged     bool   // see ping
-	adaptive   bool   // the window is
-	initiator  bool   // of cfg
-	short      uint8  // of what it is short, see stall
-	sending    int32  // outgoing messages whose callers were not told yet
-	eagerLimit uint32 // of cfg
+	qp    qp.QP
+	chain Chain
 
-	chain       Chain
-	peerBacklog uint32 // of cfg
+	credits     Credits
+	state       engineState
+	leaving     bool   // Goodbye was called
+	goAwaySent  bool   // and GOAWAY prepared
+	flushing    bool   // flushErr is set
+	pinged      bool   // see ping
+	adaptive    bool   // the window is
+	initiator   bool   // of cfg
+	entered     bool   // the chain has slots
+	capped      bool   // there is a cap
+	inLines     bool   // there are arrivals
+	short       uint8  // of what it is short, see stall
+	sending     int32  // outgoing messages whose callers were not told yet
 	controlling int32  // control messages that wait: see controls
-	sched       scheduler
+	peerBacklog uint32 // of cfg
+	eagerLimit  uint32 // of cfg
+	maxMessage  uint32 // of cfg
+	recvBit     uint64 // of cfg
 
-	counts     counts
-	alarm      time.Duration // the first of all deadlines but that of silence
-	lastHeard  time.Duration
-	patience   time.Duration // with silence; 0: without end
-	recvBit    uint64        // of cfg
-	maxMessage uint32        // of cfg
-	capped     bool          // there is a cap
-	inLines    bool          // there are arrivals
+	sched     scheduler
+	alarm     time.Duration // the first of all deadlines but that of silence
+	lastHeard time.Duration
+	patience  time.Duration // with silence; 0: without end
+
+	counts counts
 	*engineRest
 
 	// What arrives needs these besides.
@@ -62,10 +63,9 @@ type Engine struct {
 	shared   *SharedRecv // nil: recv has the receives
 	entries  *entries    // of either
 	recv     recvRing
-	backlog  uint32  // of cfg
-	deficit  int32   // consumed receives that wait for replacement
 	recent   *Socket // that had the last message; nil: none
 	recentID uint32  // its number
+	backlog  uint32  // of cfg
 }
 
 // engineRest is what few messages need of an engine.
@@ -82,7 +82,7 @@ type engineRest struct {
 	share   share   // of shared
 	newest  uint64  // SharedRecv.newest when this engine completed one last
 	capWait capWait // in cap
-	slabs   [2][]byte
+	slab    []byte  // of recv
 	flushed outList // messages whose last request was flushed: they end with the cause
 
 	inLine  int         // messages of the peer that are in a line of arrivals
@@ -125,31 +125,25 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 	if e.adaptive {
 		e.window = NewAdaptiveWindow(min(cfg.Fragment, cfg.Window), cfg.Window, cfg.WindowTarget)
 	}
-	var keys [2]qp.SGE
-	for i, n := range []int{slabBytes(cfg.SendDepth), cfg.RecvDepth * wire.HeaderLen} {
-		if i == 1 && cfg.Shared != nil {
-			break
-		}
-		b, err := mem.Alloc(n)
-		if err != nil {
-			e.freeMemory()
-			return nil, err
-		}
-		e.slabs[i] = b
-		if keys[i].LKey, err = mem.LKey(b); err != nil {
-			e.freeMemory()
-			return nil, err
-		}
+	scratch := cfg.Scratch
+	if !scratch.fits(&cfg, q) {
+		scratch = NewScratch(cfg.SendDepth, cfg.RecvDepth, q.Caps().SendSGE, mem)
 	}
-	if e.scratch = cfg.Scratch; !e.scratch.fits(&cfg, q) {
-		e.scratch = NewScratch(cfg.SendDepth, cfg.RecvDepth, q.Caps().SendSGE)
-	}
-	e.chain = NewChain(&e.scratch.sends, e.scratch.width, e.slabs[0], keys[0].LKey, cfg.IDBase)
+	e.chain = NewChain(scratch, cfg.IDBase)
 	if e.shared != nil {
 		e.entries = &e.shared.entries
 		return e, nil
 	}
-	e.recv = newRecvRing(cfg.RecvDepth, cfg.EagerLimit, e.slabs[1], keys[1].LKey, cfg.IDBase|cfg.RecvBit)
+	var key mr.LKey
+	var err error
+	if e.slab, err = mem.Alloc(cfg.RecvDepth * wire.HeaderLen); err == nil {
+		key, err = mem.LKey(e.slab)
+	}
+	if err != nil {
+		e.freeMemory()
+		return nil, err
+	}
+	e.recv = newRecvRing(cfg.RecvDepth, cfg.EagerLimit, e.slab, key, cfg.IDBase|cfg.RecvBit)
 	e.entries = &e.recv.entries
 	return e, nil
 }
@@ -177,11 +171,17 @@ func (e *Engine) Prepare() error {
 }
 
 // Start says that both sides are ready: the queue pair is in RTS, and so is the
-// peer's, or in RTR.
+// peer's, or in RTR. An engine for which there is no memory fails.
 func (e *Engine) Start(now time.Duration) {
-	if e.state == engineNew {
-		e.state, e.lastHeard = engineUp, now
+	if e.state != engineNew {
+		return
 	}
+	e.state, e.lastHeard = engineUp, now
+	if err := e.chain.scratch.enter(); err != nil {
+		e.Fail(now, err)
+		return
+	}
+	e.entered = true
 }
 
 // Up reports whether messages flow.

@@ -30,9 +30,9 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 	e.setAlarm()
 	e.stall(now, 0)
 	e.cap.leave(e)
-	for i := e.chain.first; i != e.chain.next; i++ {
-		if m := e.chain.slots[e.chain.at(i)].msg; m != nil {
-			e.endOutgoing(m, cause)
+	for n, s := e.chain.next-e.chain.first, e.chain.oldest; n > 0; n, s = n-1, s.next {
+		if s.msg != nil {
+			e.endOutgoing(s.msg, cause)
 		}
 	}
 	for e.flushed.head != nil {
@@ -41,7 +41,7 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 	for s := e.chain.abandon(); s != nil; s = e.chain.abandon() {
 		e.freeSlot(s, false)
 	}
-	e.chain.batch.wrs = e.chain.batch.wrs[:0]
+	e.chain.flushed(0)
 	for _, t := range [][]*Socket{e.table.own, e.table.peer} {
 		for _, s := range t {
 			if s != nil {
@@ -131,10 +131,12 @@ func (e *Engine) Abort() {
 
 func (e *Engine) freeMemory() {
 	e.recv.free(e.mem)
-	for i, b := range e.slabs {
-		if b != nil {
-			e.mem.Free(b)
-			e.slabs[i] = nil
-		}
+	if e.slab != nil {
+		e.mem.Free(e.slab)
+		e.slab = nil
+	}
+	if e.entered {
+		e.entered = false
+		e.chain.scratch.leave()
 	}
 }

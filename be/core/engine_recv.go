@@ -21,9 +21,7 @@ func (e *Engine) completeRecv(now time.Duration, c *cq.Completion) {
 		return
 	}
 	if e.received(now, entry, c) {
-		if e.deficit++; int(e.deficit) >= len(e.recv.bufs)/2 {
-			e.replenish(now)
-		}
+		e.replenish(now)
 	}
 }
 
@@ -69,17 +67,17 @@ func (e *Engine) replenish(now time.Duration) {
 		e.regrant(now)
 		return
 	}
-	if int(e.deficit) < len(e.recv.bufs)/2 || e.state != engineUp {
+	n := e.recv.missing()
+	if n < len(e.recv.bufs)/2 || e.state != engineUp {
 		return
 	}
-	wrs := e.recv.prepare(min(int(e.deficit), e.recv.missing()), e.mem, e.scratch.recvs)
+	wrs := e.recv.prepare(n, e.mem, e.chain.scratch.recvs)
 	if len(wrs) == 0 {
 		e.retryBy(now + memoryRetry)
 		return
 	}
 	n, err := e.qp.PostRecv(wrs)
 	e.recv.wasPosted(n)
-	e.deficit -= int32(n)
 	e.credits.Posted(n)
 	e.stats.RecvPosts++
 	if err != nil {

@@ -45,7 +45,7 @@ func (e *Engine) Flush(now time.Duration) {
 }
 
 func (e *Engine) schedule(now time.Duration) {
-	if e.chain.Free() == 0 {
+	if !e.chain.ready() {
 		short := e.short &^ ofSlots
 		if e.hasWork() {
 			short |= ofSlots
@@ -54,8 +54,9 @@ func (e *Engine) schedule(now time.Duration) {
 		e.cap.leave(e) // others need not wait for our slots
 		return
 	}
-	e.chain.batch.now, e.chain.batch.every = now, 0
-	for e.controlling > 0 && e.chain.Free() > 0 && e.credits.CanSend() {
+	b := &e.chain.scratch.sends
+	b.now, b.every = now, 0
+	for e.controlling > 0 && e.chain.ready() && e.credits.CanSend() {
 		e.sendControl()
 	}
 	if e.goAwaySent {
@@ -64,7 +65,7 @@ func (e *Engine) schedule(now time.Duration) {
 	} else {
 		e.scheduleSockets(now)
 	}
-	if e.credits.Owed() && e.credits.CanCredit() && e.chain.Free() > 0 {
+	if e.credits.Owed() && e.credits.CanCredit() && e.chain.ready() {
 		e.sendHeader(wire.Credit, 0, 0, 0, 0, nil)
 		e.stats.CreditMessages++
 	}
@@ -77,7 +78,7 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 		e.sched.resume(e.sched.finals.head)
 	}
 	short, room := uint8(0), roomForWrite
-	for e.chain.Free() > 0 {
+	for e.chain.ready() {
 		may := uint8(0)
 		if e.credits.CanSend() {
 			may = startable
@@ -167,7 +168,7 @@ const (
 
 // signalEvery says to the batch after how many bytes of fragments one is signaled.
 func (e *Engine) signalEvery() {
-	if b := e.chain.batch; b.every == 0 {
+	if b := &e.chain.scratch.sends; b.every == 0 {
 		b.every = max(max(e.window.Limit(), e.cfg.PeerExpect)/signalShare, 1)
 	}
 }
@@ -244,11 +245,13 @@ func (e *Engine) completeSend(now time.Duration, c *cq.Completion) {
 // sample tells an adaptive window of the n oldest slots, which complete now. The
 // last of them has the delay.
 func (e *Engine) sample(now time.Duration, n int) {
-	bytes := 0
-	for i := range n {
-		bytes += e.chain.inFlight(i).bytes
+	last := e.chain.oldest
+	bytes := last.bytes
+	for range n - 1 {
+		last = last.next
+		bytes += last.bytes
 	}
-	if last := e.chain.inFlight(n - 1); last.bytes > 0 || bytes == 0 {
+	if last.bytes > 0 || bytes == 0 {
 		e.window.Sample(now, last.at, bytes)
 	}
 }

@@ -134,18 +134,18 @@ func (t *transfers) release(i int) {
 }
 
 func (e *Engine) newIncoming() *incoming {
-	in := e.scratch.in
+	in := e.chain.scratch.in
 	if in == nil {
 		return new(incoming)
 	}
-	e.scratch.in = in.next
+	e.chain.scratch.in = in.next
 	*in = incoming{}
 	return in
 }
 
 func (e *Engine) recycleIncoming(in *incoming) {
-	*in = incoming{next: e.scratch.in}
-	e.scratch.in = in
+	*in = incoming{next: e.chain.scratch.in}
+	e.chain.scratch.in = in
 }
 
 // dropBuffer gives a message's buffer and quota back.

@@ -160,7 +160,7 @@ func newMesh(t *testing.T, seed uint64) *mesh {
 		}
 		n.inbound = NewInbound(limit, r.IntN(2)*1500, r.Uint64(), poke)
 		for range workers {
-			w := &meshWorker{n: n, scratch: NewScratch(32, 16, 2)}
+			w := &meshWorker{n: n, scratch: NewScratch(32, 16, 2, m.mem)}
 			w.arrivals = NewArrivals(n.inbound, func(h Handler) { w.touch(h.(*meshEnd)) })
 			if shared {
 				w.srq = new(fakeSRQ)

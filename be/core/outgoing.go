@@ -142,11 +142,11 @@ func (l *outList) byTag(tag uint64) *outgoing {
 
 // newOutgoing takes a message from the engine's pool.
 func (e *Engine) newOutgoing(tag uint64) *outgoing {
-	m := e.scratch.out
+	m := e.chain.scratch.out
 	if m == nil {
 		m = new(outgoing)
 	} else {
-		e.scratch.out = m.next
+		e.chain.scratch.out = m.next
 		m.next = nil // all else is zero
 	}
 	if tag != 0 {
@@ -227,9 +227,9 @@ func (e *Engine) recycleOutgoing(m *outgoing) {
 		}
 		m.outgoingRest = outgoingRest{}
 	}
-	m.prev, m.next, m.list, m.sock, m.buf, m.done, m.one, m.pieces = nil, e.scratch.out, nil, nil, nil, nil, [1]qp.SGE{}, nil
+	m.prev, m.next, m.list, m.sock, m.buf, m.done, m.one, m.pieces = nil, e.chain.scratch.out, nil, nil, nil, nil, [1]qp.SGE{}, nil
 	m.length, m.seq, m.refs, m.known, m.large, m.state, m.more = 0, 0, 0, false, false, sendQueued, false
-	e.scratch.out = m
+	e.chain.scratch.out = m
 	if done != nil {
 		done(err)
 	}

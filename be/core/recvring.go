@@ -39,18 +39,18 @@ func (r *entries) header(i int) []byte {
 // recvRing is the ring of posted receives of one engine.
 type recvRing struct {
 	entries
-	idBase uint64
-
 	next   int32  // the entry of the next receive to complete
 	fill   int32  // the entry of the next receive to be posted
 	taken  uint32 // receives that completed, mod 2^32
 	posted uint32 // receives that were posted, mod 2^32
+	idHigh uint32 // the high half of their IDs
 }
 
 func newRecvRing(depth, size int, slab []byte, lkey mr.LKey, idBase uint64) recvRing {
-	// Not all rings begin with the first entry, see Chain.restart.
+	// Not all rings begin with the first entry: those of all would share few places of a
+	// cache.
 	first := int32(idBase >> 32 & 0xffff % uint64(depth))
-	return recvRing{entries: newEntries(depth, size, slab, lkey), idBase: idBase, next: first, fill: first}
+	return recvRing{entries: newEntries(depth, size, slab, lkey), next: first, fill: first, idHigh: uint32(idBase >> 32)}
 }
 
 // outstanding is the number of receives that are posted and not completed.
@@ -90,7 +90,7 @@ func (r *recvRing) prepare(n int, mem Memory, batch []qp.RecvWR) []qp.RecvWR {
 			break
 		}
 		id := r.posted + uint32(len(batch))
-		batch = append(batch, qp.RecvWR{ID: r.idBase | uint64(id), SGEs: r.sges[i][:]})
+		batch = append(batch, qp.RecvWR{ID: uint64(r.idHigh)<<32 | uint64(id), SGEs: r.sges[i][:]})
 		i = r.after(i)
 	}
 	return batch

@@ -7,9 +7,10 @@ import (
 )
 
 // Scratch is what engines of one goroutine share, so that what one has just used is in
-// the cache when the next needs it: requests on their way into a post, and what messages
-// are kept in. An engine that has none of them waiting holds none.
+// the cache when the next needs it: slots of requests, requests on their way into a post,
+// and what messages are kept in. An engine that has none of them waiting holds none.
 type Scratch struct {
+	slots
 	sends batch
 	width int // segments of each
 	recvs []qp.RecvWR
@@ -17,9 +18,12 @@ type Scratch struct {
 	in    *incoming
 }
 
-// NewScratch is for engines of these depths, and requests of width segments.
-func NewScratch(sendDepth, recvDepth, width int) *Scratch {
-	return &Scratch{sends: *newBatch(sendDepth, width), width: width, recvs: make([]qp.RecvWR, 0, recvDepth)}
+// NewScratch is for engines of these depths, and requests of width segments, at least two.
+func NewScratch(sendDepth, recvDepth, width int, mem Memory) *Scratch {
+	return &Scratch{
+		slots: slots{least: min(sendDepth, leastSlots), mem: mem},
+		sends: *newBatch(sendDepth, width), width: width, recvs: make([]qp.RecvWR, 0, recvDepth),
+	}
 }
 
 // fits reports whether an engine of this configuration may use it. Any goroutine: it looks

@@ -117,6 +117,16 @@ func (m *memory) Free(b []byte) {
 	m.given--
 }
 
+// exactly is a node's memory whose own buffers are never bulk.
+type exactly struct{ *memory }
+
+// Alloc gives n bytes.
+func (m exactly) Alloc(n int) ([]byte, error) {
+	m.exact = true
+	defer func() { m.exact = false }()
+	return m.memory.Alloc(n)
+}
+
 // LKey gives the local key of a buffer.
 func (m *memory) LKey(b []byte) (mr.LKey, error) {
 	r, err := m.region(b)

@@ -103,7 +103,7 @@ func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
 		all = core.NewInbound(c.cfg.InboundBytes, c.cfg.Fragment*3/4, uint64(h.ID()), n.admit)
 	}
 	for i := range c.cfg.Threads {
-		t := &thread{n: n, num: i, armed: true, scratch: core.NewScratch(c.cfg.SendDepth, c.cfg.RecvDepth, sendSGE)}
+		t := &thread{n: n, num: i, armed: true, scratch: core.NewScratch(c.cfg.SendDepth, c.cfg.RecvDepth, sendSGE, exactly{n.mem})}
 		if all != nil {
 			t.arrivals = core.NewArrivals(all, func(h core.Handler) { n.touch(h.(*engine)) })
 		}
