@@ -109,7 +109,7 @@ func (n *Node) hello(listener uint32) hello {
 		Protocol: protocolName, Workers: len(n.workers), MinVersion: minVersion, MaxVersion: maxVersion, Incarnation: n.id, Listener: listener, Device: n.device,
 		RecvDepth: n.cfg.RecvDepth, RecvMost: n.cfg.SharedReceives, Eager: n.cfg.EagerBytes, Fragment: n.cfg.FragmentBytes, MaxMessage: int64(n.cfg.MaxMessage),
 		Backlog: n.cfg.Backlog, MaxSockets: n.cfg.MaxSockets, MaxReads: n.maxReads, TrafficClass: int(n.cfg.TrafficClass),
-		ServiceLevel: int(n.cfg.ServiceLevel), Features: ownFeatures,
+		ServiceLevel: int(n.cfg.ServiceLevel), Features: n.cfg.features(),
 	}
 }
 
@@ -162,6 +162,9 @@ func (b *bootstrap) bringUp(dialer bool) error {
 	}
 	if cfg.Lend = b.their.has(&b.own, featureLend); cfg.Lend {
 		cfg.PeerMost = b.their.RecvMost
+	}
+	if cfg.Pack = b.their.has(&b.own, featurePack); cfg.Pack {
+		cfg.PackLimit = n.cfg.PackBytes
 	}
 	e, err := core.NewEngine(cfg, b.q, n.mem, n.quota, c)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/bemalloc"
 	"github.com/byteexpress/byteexpress/qp"
 )
@@ -23,7 +24,9 @@ const (
 	DefaultSharedDepth = 8
 	// DefaultEagerBytes: up to here a receive buffer held ready (RecvDepth of
 	// them an engine: 512 KiB) costs less than the round trip of a rendezvous.
-	DefaultEagerBytes    = 8 << 10
+	DefaultEagerBytes = 8 << 10
+	// DefaultPackBytes: to copy so much at the receiver costs less than a work request.
+	DefaultPackBytes     = 256
 	DefaultFragmentBytes = 64 << 10
 	DefaultWindowBytes   = 256 << 10
 	DefaultInboundBytes  = 256 << 10
@@ -88,8 +91,13 @@ type Config struct {
 	// not know the mode keep to RecvDepth.
 	SharedReceives int
 	EagerBytes     int // messages up to here are sent whole; the smaller value of both sides counts
-	FragmentBytes  int // bytes a WRITE; the smaller value of both sides counts
-	WindowBytes    int // of fragments posted and not completed, of one engine; at least one fragment
+	// PackBytes: messages up to here that would be posted one right after another, of
+	// any sockets to one peer, go in one SEND, at most 16; none waits for others. The
+	// receiver copies each of them to a buffer of its own. Negative: none go together,
+	// and none come, so that no payload is ever copied.
+	PackBytes     int
+	FragmentBytes int // bytes a WRITE; the smaller value of both sides counts
+	WindowBytes   int // of fragments posted and not completed, of one engine; at least one fragment
 	// NodeWindowBytes is the same of all engines together (each worker has its part of
 	// it): a node with many peers then has no more than this on its way through its own
 	// port, and engines take turns. 0: no bound.
@@ -167,6 +175,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"RecvDepth", &c.RecvDepth, recvDepth, minRecvDepth, maxDepth},
 		{"SharedReceives", &c.SharedReceives, 0, 0, maxShared},
 		{"EagerBytes", &c.EagerBytes, DefaultEagerBytes, minEager, 1 << 20},
+		{"PackBytes", &c.PackBytes, DefaultPackBytes, -1, core.MaxPackLimit},
 		{"FragmentBytes", &c.FragmentBytes, DefaultFragmentBytes, 256, 1 << 30},
 		{"WindowBytes", &c.WindowBytes, max(DefaultWindowBytes, c.FragmentBytes), 256, 1 << 40},
 		{"InboundBytes", &c.InboundBytes, max(DefaultInboundBytes, 4*c.FragmentBytes), 1024, 1 << 40},

@@ -1,5 +1,5 @@
 // Package be is ByteExpress: messages between processes over RDMA, without a
-// copy on the way.
+// copy on the way (but of short ones that wait together, see Config.PackBytes).
 //
 // A [Node] stands on an opened RDMA device (a [verbs.Context], of hardware or of
 // a simulator). It listens and dials by addresses of a [Bootstrap], TCP unless
@@ -20,7 +20,8 @@
 // Recv gives a buffer that the caller owns and returns with [Node.Free].
 // Nothing is copied: a small message lands in the buffer that Recv gives, and
 // a large one is written there by the peer's device, or with [Socket.SetGet] read
-// by this node's.
+// by this node's. Only short messages that came several in one SEND are each copied
+// to a buffer of their own.
 //
 // # Trust
 //

@@ -259,7 +259,7 @@ func TestSendCompletionsLate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if p.nodes[i], err = be.NewNode(ctx, be.Config{SendDepth: 32}); err != nil {
+		if p.nodes[i], err = be.NewNode(ctx, be.Config{SendDepth: 32, PackBytes: -1}); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {

@@ -102,9 +102,17 @@ const (
 	featureGet       = "get"       // RTS with wire.FlagGet, FIN
 	featurePublish   = "publish"   // WRITE_WITH_IMM to a wire.Token
 	featureLend      = "lend"      // more than recv_depth receives granted, RECALL, RETURN
+	featurePack      = "pack"      // PACK
 )
 
-var ownFeatures = []string{featureUnordered, featureGet, featurePublish, featureLend}
+// features are those of a node.
+func (c *Config) features() []string {
+	all := []string{featureUnordered, featureGet, featurePublish, featureLend}
+	if c.PackBytes > 0 {
+		all = append(all, featurePack)
+	}
+	return all
+}
 
 // has reports whether both sides know a feature.
 func (h *hello) has(own *hello, feature string) bool {

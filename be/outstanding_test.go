@@ -212,69 +212,75 @@ func TestFaultsWithRequestsOutstanding(t *testing.T) {
 			}, nil},
 		{"NIC removed", 22, func(p *pair, s *spy, x *proxy) { p.devs[1].Remove() }, nil, []error{verbs.ErrDeviceLost}},
 	} {
-		t.Run(tt.desc, func(t *testing.T) {
-			cfg := be.Config{AckTimeout: tt.ack, RetryCount: 1, SendDepth: 2 * outstanding, RecvDepth: 4 * outstanding, WindowBytes: 8 << 20, Keepalive: -1, Linger: time.Second}
-			p := &pair{fabric: sim.NewFabric(simDefaults)}
-			p.devs[0], p.nodes[0] = newNode(t, p.fabric, "sim0", cfg)
-			var err error
-			if p.devs[1], err = p.fabric.NewDevice("sim1", sim.DeviceConfig{}); err != nil {
-				t.Fatal(err)
-			}
-			s := spyOn(t, testmodel.On(t, p.devs[1]))
-			p.nodes[1] = nodeIn(t, s, cfg)
-			if p.listener, err = p.nodes[0].Listen("127.0.0.1:0"); err != nil {
-				t.Fatal(err)
-			}
-			before := p.nodes[1].Stats().Memory.InUseBytes
-			x := newProxy(t, p.listener.Addr().String())
-			client, err := p.nodes[1].Dial(limit(t), x.addr, "x")
-			if err != nil {
-				t.Fatal(err)
-			}
-			server, err := p.listener.Accept(limit(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			exchange(t, client, server, 300_000, 1)
-			p.fabric.Partition(p.devs[0], p.devs[1], true)
-			var l load
-			l.post(t, client, outstanding, 64, 0, 3000)
-			heard := hearIn(client, 4, 50*time.Millisecond)
-			eventually(t, "requests at the device", func() bool { return inFlight(p.nodes[1]) >= outstanding || client.Err() != nil })
-			if n := l.ended(); n != 0 && tt.ack == 22 {
-				t.Fatalf("%d messages ended before the fault", n)
-			}
-			for range 4 {
-				if err := <-heard; err == nil || tt.ack == 22 && !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("a caller with a deadline heard %v", err)
+		for _, pack := range []int{-1, 0} {
+			t.Run(fmt.Sprintf("%s/pack=%v", tt.desc, pack == 0), func(t *testing.T) {
+				requests := uint64(outstanding)
+				if pack == 0 {
+					requests = outstanding * 2 / 3 // of three messages two go together
 				}
-			}
-			tt.strike(p, s, x)
-			eventually(t, "every message ends", func() bool { return l.ended() == outstanding })
-			if _, err := client.Recv(limit(t)); err == nil || l.failed.Load() != outstanding {
-				t.Errorf("receive: %v; %d of %d messages failed", err, l.failed.Load(), outstanding)
-			}
-			ok := tt.is == nil
-			for _, is := range tt.is {
-				ok = ok || errors.Is(client.Err(), is)
-			}
-			if !ok {
-				t.Errorf("the socket ended with %v", client.Err())
-			}
-			eventually(t, "no engine left", func() bool { return p.nodes[1].Stats().Engines == 0 })
-			if in := p.nodes[1].Stats().Memory.InUseBytes; in != before {
-				t.Errorf("%d bytes are in use, %d before the dial", in, before)
-			}
-			l.once(t)
-			if tt.mend == nil {
-				return
-			}
-			p.fabric.Partition(p.devs[0], p.devs[1], false)
-			tt.mend(p)
-			again, newClient := p.connect(t, "again")
-			exchange(t, newClient, again, 100_000, 2)
-			l.once(t)
-		})
+				cfg := be.Config{PackBytes: pack, AckTimeout: tt.ack, RetryCount: 1, SendDepth: 2 * outstanding, RecvDepth: 4 * outstanding, WindowBytes: 8 << 20, Keepalive: -1, Linger: time.Second}
+				p := &pair{fabric: sim.NewFabric(simDefaults)}
+				p.devs[0], p.nodes[0] = newNode(t, p.fabric, "sim0", cfg)
+				var err error
+				if p.devs[1], err = p.fabric.NewDevice("sim1", sim.DeviceConfig{}); err != nil {
+					t.Fatal(err)
+				}
+				s := spyOn(t, testmodel.On(t, p.devs[1]))
+				p.nodes[1] = nodeIn(t, s, cfg)
+				if p.listener, err = p.nodes[0].Listen("127.0.0.1:0"); err != nil {
+					t.Fatal(err)
+				}
+				before := p.nodes[1].Stats().Memory.InUseBytes
+				x := newProxy(t, p.listener.Addr().String())
+				client, err := p.nodes[1].Dial(limit(t), x.addr, "x")
+				if err != nil {
+					t.Fatal(err)
+				}
+				server, err := p.listener.Accept(limit(t))
+				if err != nil {
+					t.Fatal(err)
+				}
+				exchange(t, client, server, 300_000, 1)
+				p.fabric.Partition(p.devs[0], p.devs[1], true)
+				var l load
+				l.post(t, client, outstanding, 64, 0, 3000)
+				heard := hearIn(client, 4, 50*time.Millisecond)
+				eventually(t, "requests at the device", func() bool { return inFlight(p.nodes[1]) >= requests || client.Err() != nil })
+				if n := l.ended(); n != 0 && tt.ack == 22 {
+					t.Fatalf("%d messages ended before the fault", n)
+				}
+				for range 4 {
+					if err := <-heard; err == nil || tt.ack == 22 && !errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("a caller with a deadline heard %v", err)
+					}
+				}
+				tt.strike(p, s, x)
+				eventually(t, "every message ends", func() bool { return l.ended() == outstanding })
+				if _, err := client.Recv(limit(t)); err == nil || l.failed.Load() != outstanding {
+					t.Errorf("receive: %v; %d of %d messages failed", err, l.failed.Load(), outstanding)
+				}
+				ok := tt.is == nil
+				for _, is := range tt.is {
+					ok = ok || errors.Is(client.Err(), is)
+				}
+				if !ok {
+					t.Errorf("the socket ended with %v", client.Err())
+				}
+				eventually(t, "no engine left", func() bool { return p.nodes[1].Stats().Engines == 0 })
+				if in := p.nodes[1].Stats().Memory.InUseBytes; in != before {
+					t.Errorf("%d bytes are in use, %d before the dial", in, before)
+				}
+				l.once(t)
+				if tt.mend == nil {
+					return
+				}
+				p.fabric.Partition(p.devs[0], p.devs[1], false)
+				tt.mend(p)
+				again, newClient := p.connect(t, "again")
+				exchange(t, newClient, again, 100_000, 2)
+				l.once(t)
+			})
+		}
 	}
 }
 

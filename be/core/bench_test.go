@@ -68,9 +68,9 @@ func newNull(b testing.TB) (*Engine, *nullQP, *Socket, *poolMemory) {
 // newNullOn is newNull on a queue pair that stands on q.
 func newNullOn(b testing.TB, dev qp.QP, q *nullQP) (*Engine, *Socket, *poolMemory) {
 	cfg := testConfig()
-	cfg.RecvDepth, cfg.PeerDepth, cfg.Backlog, cfg.PeerBacklog, cfg.EagerLimit, cfg.Fragment, cfg.Window = 64, 64, 128, 128, 8192, 65536, 256<<10
+	cfg.RecvDepth, cfg.PeerDepth, cfg.Backlog, cfg.PeerBacklog, cfg.EagerLimit, cfg.Fragment, cfg.Window = 64, 64, 128, 1024, 8192, 65536, 256<<10
 	mem := &poolMemory{newFakeMemory(arenaBytes), map[int][][]byte{}}
-	q.caps = qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 2, RecvSGE: 2}
+	q.caps = qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 6, RecvSGE: 2}
 	s := &nullSide{side{t: b, quota: &fakeQuota{limit: 1 << 30}, ended: map[*Socket]error{}}, mem}
 	e, err := NewEngine(cfg, dev, mem, s.quota, s)
 	if err != nil {

@@ -36,6 +36,7 @@ type batch struct {
 	every             int           // bytes after which one is signaled
 	quiet, quietBytes int           // requests after the last signaled one, and their bytes
 	signaled          int           // requests that are
+	open              pack
 }
 
 // NewChain makes a chain of as many slots as a batch has room for.
@@ -71,17 +72,12 @@ func (c *Chain) PayloadSegments() int { return c.scratch.width - 1 }
 func (c *Chain) send(n int, msg *outgoing) {
 	wr := c.grow(qp.Send)
 	wr.RemoteAddr, wr.RKey = 0, 0
-	sges := wr.SGEs[:2]
+	sges := wr.SGEs[:c.scratch.width]
 	at := c.scratch.free
 	sges[0] = qp.SGE{Addr: mr.Addr(at.header[:]), Length: uint32(n), LKey: at.lkey}
-	switch {
-	case msg == nil || msg.length == 0:
-		wr.SGEs = wr.SGEs[:1]
-	case len(msg.pieces) == 1:
-		sges[1] = msg.pieces[0]
-		wr.SGEs = wr.SGEs[:2]
-	default:
-		wr.SGEs = wr.SGEs[:1+msg.gather(wr.SGEs[1:c.scratch.width], msg.length)]
+	wr.SGEs = sges[:1]
+	if msg != nil {
+		wr.SGEs = sges[:1+msg.whole(sges[1:])]
 	}
 	c.take(wr, msg, nil, 0)
 }
@@ -139,6 +135,7 @@ func (c *Chain) grow(op qp.Opcode) *qp.SendWR {
 	b.wrs = b.wrs[:n+1]
 	wr := &b.wrs[n]
 	wr.ID, wr.Opcode, wr.Flags, wr.Imm = uint64(c.idHigh)<<32|uint64(c.next), op, 0, 0
+	b.open.last = nil
 	return wr
 }
 
@@ -174,7 +171,7 @@ func (c *Chain) flush() (wrs []qp.SendWR, signaled int) {
 		b.signaled++
 	}
 	signaled = b.signaled
-	b.signaled, b.quiet, b.quietBytes = 0, 0, 0
+	b.signaled, b.quiet, b.quietBytes, b.open.last = 0, 0, 0, nil
 	return b.wrs, signaled
 }
 

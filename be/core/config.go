@@ -1,10 +1,14 @@
 package core
 
 import (
+	"math"
 	"time"
 
 	"github.com/byteexpress/byteexpress/mr"
 )
+
+// MaxPackLimit is the largest Config.PackLimit.
+const MaxPackLimit = math.MaxUint16
 
 // Config holds what both sides agreed on and what is this side's own. The driver
 // has checked it.
@@ -14,6 +18,7 @@ type Config struct {
 	PeerDepth   int    // receives that the peer posted, or granted, before it was ready
 	PeerMost    int    // receives that the peer may grant at a time; at least PeerDepth, or 0 for as many
 	EagerLimit  int    // bytes; longer messages go by rendezvous
+	PackLimit   int    // bytes; messages up to here may go several in one SEND; 0: none do; at most MaxPackLimit
 	Fragment    int    // bytes a WRITE at most
 	Window      int    // bytes of posted, not completed fragments at most; at least one fragment
 	MaxMessage  uint64 // bytes; the smaller one of both sides
@@ -25,6 +30,7 @@ type Config struct {
 	Publish     bool   // both sides know published buffers
 	Get         bool   // both sides know get mode, and their queue pairs take READs
 	Lend        bool   // both sides know RECALL and RETURN
+	Pack        bool   // both sides know PACK
 	IDBase      uint64 // ORed into the ID of each request; the low 32 bits must be 0
 	RecvBit     uint64 // set in the ID of receives
 

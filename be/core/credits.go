@@ -18,10 +18,10 @@ type Credits struct {
 	granted  Count // the peer's newest count
 	consumed Count // receives of the peer that we used up
 	limit    int32 // how many the peer can have posted at most
-	floor    int32 // credits left to CREDIT
 
 	posted Count // receives that we ever posted
 	owed   bool  // posted has grown since we last told
+	floor  int8  // credits left to CREDIT
 }
 
 // NewCredits starts an account: both sides posted their depth before either was
@@ -39,7 +39,7 @@ func NewCredits(peerDepth, ownDepth int, withReserve bool) Credits {
 func (c *Credits) Balance() int { return int(c.granted.Sub(c.consumed)) }
 
 // CanSend reports whether a request that consumes a receive may be prepared.
-func (c *Credits) CanSend() bool { return c.granted.Sub(c.consumed) > c.floor }
+func (c *Credits) CanSend() bool { return c.granted.Sub(c.consumed) > int32(c.floor) }
 
 // CanCredit reports whether a CREDIT may be prepared: it may use the reserve.
 func (c *Credits) CanCredit() bool { return c.granted.Sub(c.consumed) > 0 }

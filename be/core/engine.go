@@ -43,6 +43,7 @@ type Engine struct {
 	capped      bool   // there is a cap
 	inLines     bool   // there are arrivals
 	short       uint8  // of what it is short, see stall
+	packLimit   uint16 // of cfg
 	sending     int32  // outgoing messages whose callers were not told yet
 	controlling int32  // control messages that wait: see controls
 	peerBacklog uint32 // of cfg
@@ -94,6 +95,7 @@ type engineRest struct {
 	transfers transfers
 	held      arrivalLine // messages of the peer that wait for memory
 	parked    arrivalLine // and those that wait until others of their socket are taken
+	packed    arrivalLine // small ones that wait for memory, in the PACK that they came in
 	walk      uint64
 
 	leaveBy  time.Duration // when GOAWAY is prepared at the latest
@@ -109,7 +111,7 @@ type engineRest struct {
 func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine, error) {
 	e := &Engine{
 		qp: q, h: h, credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, true), shared: cfg.Shared, adaptive: cfg.WindowTarget > 0,
-		initiator: cfg.Initiator, recvBit: cfg.RecvBit, maxMessage: uint32(min(cfg.MaxMessage, math.MaxUint32)), eagerLimit: uint32(cfg.EagerLimit),
+		initiator: cfg.Initiator, recvBit: cfg.RecvBit, maxMessage: uint32(min(cfg.MaxMessage, math.MaxUint32)), eagerLimit: uint32(cfg.EagerLimit), packLimit: uint16(cfg.PackLimit),
 		peerBacklog: uint32(cfg.PeerBacklog), backlog: uint32(cfg.Backlog), alarm: Never, capped: cfg.Cap != nil, inLines: cfg.Arrivals != nil,
 		sched: newScheduler(max(cfg.Fragment, cfg.EagerLimit+wire.HeaderLen)),
 		engineRest: &engineRest{
@@ -190,8 +192,8 @@ func (e *Engine) Up() bool { return e.state == engineUp && !e.leaving }
 // Err is why the engine failed, nil while it has not.
 func (e *Engine) Err() error { return e.err }
 
-// Held is the number of large messages that wait for memory.
-func (e *Engine) Held() int { return e.held.n }
+// Held is the number of messages of the peer that wait for memory.
+func (e *Engine) Held() int { return e.held.n + e.packed.n }
 
 // Sockets is the number of sockets.
 func (e *Engine) Sockets() int { return e.table.live }

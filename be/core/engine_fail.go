@@ -31,8 +31,10 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 	e.stall(now, 0)
 	e.cap.leave(e)
 	for n, s := e.chain.next-e.chain.first, e.chain.oldest; n > 0; n, s = n-1, s.next {
-		if s.msg != nil {
-			e.endOutgoing(s.msg, cause)
+		for m := s.msg; m != nil; {
+			next := m.packed()
+			e.endOutgoing(m, cause)
+			m = next
 		}
 	}
 	for e.flushed.head != nil {

@@ -113,6 +113,8 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 		return e.onLent(&h)
 	case wire.Open:
 		return e.onOpen(&h, body)
+	case wire.Pack:
+		return e.onPack(now, &h, entry, body)
 	}
 	s := e.socket(h.Socket)
 	if s == nil {
@@ -146,15 +148,15 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 }
 
 // announced checks the sequence of a new message.
-func (e *Engine) announced(s *Socket, h *wire.Header) error {
+func (e *Engine) announced(s *Socket, t wire.Type, seq uint32) error {
 	if !s.answered {
-		return protocolError(h.Type, "socket", uint64(h.Socket), "a socket that was accepted")
+		return protocolError(t, "socket", uint64(s.id), "a socket that was accepted")
 	}
-	if h.Sequence != s.received {
-		return protocolError(h.Type, "sequence", uint64(h.Sequence), "one more than the last")
+	if seq != s.received {
+		return protocolError(t, "sequence", uint64(seq), "one more than the last")
 	}
 	if s.received-s.taken >= e.backlog {
-		return protocolError(h.Type, "sequence", uint64(h.Sequence), "at most the backlog of the hello ahead of what was taken")
+		return protocolError(t, "sequence", uint64(seq), "at most the backlog of the hello ahead of what was taken")
 	}
 	s.received++
 	return nil
@@ -164,22 +166,26 @@ func (e *Engine) announced(s *Socket, h *wire.Header) error {
 func (s *Socket) deaf() bool { return s.told }
 
 func (e *Engine) onData(s *Socket, h *wire.Header, entry, n int) error {
-	if err := e.announced(s, h); err != nil {
+	if err := e.announced(s, h.Type, h.Sequence); err != nil {
 		return err
 	}
 	if s.deaf() {
 		e.Taken(s, 1)
 		return nil
 	}
-	b := e.entries.hand(entry)[:n]
+	e.whole(s, h.Sequence, e.entries.hand(entry)[:n])
+	return nil
+}
+
+// whole delivers a small message, after those before it.
+func (e *Engine) whole(s *Socket, seq uint32, b []byte) {
 	if s.inHead == nil || s.unordered {
 		e.counts.received++
 		e.h.Message(s, b, 0)
-		return nil
+		return
 	}
-	in := e.appendIncoming(s, h.Sequence, n)
+	in := e.appendIncoming(s, seq, len(b))
 	in.buf, in.state = b, recvReady
-	return nil
 }
 
 func (e *Engine) appendIncoming(s *Socket, seq uint32, n int) *incoming {
@@ -190,7 +196,7 @@ func (e *Engine) appendIncoming(s *Socket, seq uint32, n int) *incoming {
 }
 
 func (e *Engine) onRTS(now time.Duration, s *Socket, h *wire.Header, o *wire.Offer) error {
-	if err := e.announced(s, h); err != nil {
+	if err := e.announced(s, h.Type, h.Sequence); err != nil {
 		return err
 	}
 	if o.Length > e.cfg.MaxMessage {

@@ -78,15 +78,20 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 		e.sched.resume(e.sched.finals.head)
 	}
 	short, room := uint8(0), roomForWrite
-	for e.chain.ready() {
+	for {
 		may := uint8(0)
-		if e.credits.CanSend() {
-			may = startable
-		} else if !e.sched.idle() && e.sched.beginners() > 0 {
-			short = ofCredits
+		if e.chain.ready() {
+			if short = 0; e.credits.CanSend() {
+				may = startable | asking
+			} else if !e.sched.idle() && e.sched.beginners() > 0 {
+				short = ofCredits
+			}
+			if room == roomForWrite {
+				may |= fragmenting
+			}
 		}
-		if room == roomForWrite {
-			may |= fragmenting
+		if e.chain.isOpen() {
+			may |= startable // to join, without a credit or a slot
 		}
 		k, s := e.sched.next(may)
 		if s == nil {
@@ -94,6 +99,10 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 		}
 		switch k {
 		case starts:
+			if may&asking == 0 && !e.chain.takes(s.queue.head) {
+				e.chain.close()
+				continue
+			}
 			e.visitStart(s)
 		case writes:
 			room = e.visitWrite(s)
@@ -130,7 +139,7 @@ func (e *Engine) visitStart(s *Socket) {
 	} else {
 		m.state = sendPosted
 		m.refs++
-		e.sendHeader(wire.Data, 0, s.id, m.seq, 0, m)
+		e.pack(s, m)
 		e.counts.eager++
 		e.counts.eagerBytes += uint64(m.length)
 		e.sched.spend(starts, s, wire.HeaderLen+m.length, e.startable(s) && !s.queue.head.large)
@@ -264,9 +273,13 @@ func (e *Engine) freeSlot(s *slot, ok bool) {
 			e.cap.release(s.bytes)
 		}
 	}
-	if s.msg != nil {
-		e.unref(s.msg, ok)
-	} else if s.in != nil {
+	if s.in != nil {
 		e.readDone(s.in, ok)
+		return
+	}
+	for m := s.msg; m != nil; {
+		next := m.packed()
+		e.unref(m, ok)
+		m = next
 	}
 }

@@ -21,11 +21,7 @@ type stepQP struct {
 func (q *stepQP) PostSend(wrs []qp.SendWR) (int, error) {
 	if q.step != nil {
 		for i := range wrs {
-			n := 0
-			for _, g := range wrs[i].SGEs {
-				n += int(g.Length)
-			}
-			q.step(wrs[i].SGEs[len(wrs[i].SGEs)-1].LKey, n)
+			each(&wrs[i], q.step)
 		}
 	}
 	return q.tapQP.PostSend(wrs)

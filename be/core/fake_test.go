@@ -279,7 +279,7 @@ type world struct {
 func testConfig() Config {
 	return Config{
 		SendDepth: 32, RecvDepth: 16, PeerDepth: 16, EagerLimit: 1024, Fragment: 2048, Window: 8192, MaxMessage: 1 << 20, Backlog: 8, PeerBacklog: 8,
-		MaxSockets: 64, Unordered: true, Get: true, Publish: true, RecvBit: testRecvBit, IDBase: 5 << 32, Linger: 1000, DrainTimeout: 1000,
+		MaxSockets: 64, Unordered: true, Get: true, Publish: true, Pack: true, PackLimit: 200, RecvBit: testRecvBit, IDBase: 5 << 32, Linger: 1000, DrainTimeout: 1000,
 	}
 }
 
@@ -289,7 +289,7 @@ func newWorld(t testing.TB, seed uint64, cfg Config) *world {
 
 func newWorldIn(t testing.TB, mem *fakeMemory, seed uint64, cfg Config) *world {
 	w := &world{t: t, mem: mem, rng: rand.New(rand.NewPCG(seed, 1))}
-	caps := qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 2, RecvSGE: 2}
+	caps := qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 6, RecvSGE: 2}
 	a, b := newFakePair(t, w.mem, caps)
 	for i, q := range []*fakeQP{a, b} {
 		s := &side{t: t, name: string(rune('A' + i)), qp: q, mem: w.mem, quota: &fakeQuota{limit: 64 << 10}, opened: map[*Socket]error{}, got: map[uint32][][]byte{}, ended: map[*Socket]error{}}

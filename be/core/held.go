@@ -106,6 +106,7 @@ func (e *Engine) Retry(now time.Duration) {
 	if e.arrivals != nil {
 		e.arrivals.Admit(now)
 	}
+	e.unpackAll()
 	e.walk++
 	skipped := 0
 	var lacks *incoming // the first that was skipped
@@ -134,7 +135,7 @@ func (e *Engine) Retry(now time.Duration) {
 	}
 	e.expire(now, &e.held)
 	e.expire(now, &e.parked)
-	if e.held.n > 0 || e.waiting.head != nil {
+	if e.Held() > 0 || e.waiting.head != nil {
 		e.retryBy(now + memoryRetry)
 	}
 }

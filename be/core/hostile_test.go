@@ -66,6 +66,19 @@ func (v *victim) message(t wire.Type, socket, seq uint32, body ...byte) []byte {
 	return append(b, body...)
 }
 
+func part(socket, seq, n uint32) wire.Part {
+	return wire.Part{Socket: socket, Sequence: seq, Length: n}
+}
+
+// pack encodes a PACK.
+func (v *victim) pack(payload string, parts ...wire.Part) []byte {
+	b := v.message(wire.Pack, 0, uint32(len(parts)), make([]byte, len(parts)*wire.PartLen)...)
+	for i := range parts {
+		parts[i].Put(b, i)
+	}
+	return append(b, payload...)
+}
+
 // offer has the victim offer message 0 of socket 1.
 func (v *victim) offer() {
 	v.open()
@@ -181,6 +194,57 @@ func TestHostilePeer(t *testing.T) {
 			v.ask(0, 5000)
 			v.inject(v.message(wire.Data, 1, 0, 1, 2, 3))
 		}, "sequence of DATA"},
+		{"pack", func(v *victim) {
+			v.open()
+			v.inject(v.pack("abcde", part(1, 0, 3), part(1, 1, 0), part(1, 2, 2)))
+			if len(v.got[1]) != 3 || string(v.got[1][0]) != "abc" || len(v.got[1][1]) != 0 || string(v.got[1][2]) != "de" {
+				panic("not what was sent")
+			}
+		}, ""},
+		{"pack that was not agreed on", func(v *victim) {
+			v.e.cfg.Pack = false
+			v.open()
+			v.inject(v.pack("", part(1, 0, 0), part(1, 1, 0)))
+		}, "type of PACK"},
+		{"pack of nothing", func(v *victim) { v.open(); v.inject(v.pack("")) }, "parts of PACK is 0"},
+		{"pack of one", func(v *victim) { v.open(); v.inject(v.pack("a", part(1, 0, 1))) }, "parts of PACK is 1"},
+		{"pack of 17", func(v *victim) { v.open(); v.inject(v.pack("", make([]wire.Part, 17)...)) }, "parts of PACK is 17"},
+		{"pack of 2^32-1", func(v *victim) { v.open(); v.inject(v.message(wire.Pack, 0, 1<<32-1, make([]byte, 100)...)) }, "parts of PACK is 4294967295"},
+		{"pack with a cut table", func(v *victim) { v.open(); v.inject(v.message(wire.Pack, 0, 2, make([]byte, 23)...)) }, "body length of PACK is 23"},
+		{"pack that is too short", func(v *victim) { v.open(); v.inject(v.pack("abc", part(1, 0, 2), part(1, 1, 2))) }, "sum of lengths of PACK is 4"},
+		{"pack with bytes left", func(v *victim) { v.open(); v.inject(v.pack("abcde", part(1, 0, 2), part(1, 1, 2))) }, "sum of lengths of PACK is 4"},
+		{"pack with lengths of 2^32-1 and 1", func(v *victim) { v.open(); v.inject(v.pack("", part(1, 0, 1<<32-1), part(1, 1, 1))) }, "sum of lengths of PACK is 4294967296"},
+		{"pack on a socket", func(v *victim) {
+			v.open()
+			b := v.pack("", part(1, 0, 0), part(1, 1, 0))
+			b[8] = 1
+			v.inject(b)
+		}, "socket of PACK is 1"},
+		{"pack with a part for no socket", func(v *victim) {
+			v.open()
+			v.inject(v.pack("ab", part(1, 0, 1), part(77, 0, 1)))
+			if len(v.got[1]) != 0 {
+				panic("half of it was delivered")
+			}
+		}, "socket of PACK is 77"},
+		{"pack with the same message twice", func(v *victim) { v.open(); v.inject(v.pack("ab", part(1, 0, 1), part(1, 0, 1))) }, "sequence of PACK is 0"},
+		{"pack in another order", func(v *victim) { v.open(); v.inject(v.pack("ab", part(1, 1, 1), part(1, 0, 1))) }, "sequence of PACK is 1"},
+		{"pack beyond the backlog", func(v *victim) {
+			v.keep = true
+			v.open()
+			parts := make([]wire.Part, 9)
+			for i := range parts {
+				parts[i] = wire.Part{Socket: 1, Sequence: uint32(i)}
+			}
+			v.inject(v.pack("", parts...))
+		}, "sequence of PACK is 8, want at most the backlog"},
+		{"pack for a socket that was not accepted", func(v *victim) {
+			if _, err := v.e.Open(1, "y", nil); err != nil {
+				panic(err)
+			}
+			v.inject(v.pack("ab", part(2, 0, 1), part(2, 1, 1)))
+		}, "socket of PACK is 2, want a socket that was accepted"},
+		{"pack with flags", func(v *victim) { v.open(); v.inject(flagged(v.pack("", part(1, 0, 0), part(1, 1, 0)), 1)) }, "flags of PACK"},
 		{"accept of nothing", func(v *victim) { v.open(); v.inject(v.message(wire.Accept, 1, 0)) }, "socket of ACCEPT"},
 		{"sequence skipped", func(v *victim) { v.open(); v.inject(v.message(wire.Data, 1, 1)) }, "sequence of DATA is 1"},
 		{"sequence repeated", func(v *victim) {
@@ -349,6 +413,8 @@ func FuzzPeer(f *testing.F) {
 	f.Add(append(record(0xc0|byte(wire.Open), 1, 0, 1, 0, 0, 0, 'x'), append(record(byte(wire.RTS), 1, 0, u64(100)...), record(byte(wire.Data), 1, 1)...)...))
 	f.Add(append(open[:len(open):len(open)], append(record(0xc0|byte(wire.RTS), 1, 0, append(append(u64(5000), u64(64)...), u32s(2)...)...), record(byte(wire.Cancel), 1, 0)...)...))
 	f.Add(append(open[:len(open):len(open)], append(record(0xd3, 0, 200), record(byte(wire.Fin), 1, 0, u32s(0, 0)...)...)...))
+	f.Add(append(open[:len(open):len(open)], record(byte(wire.Pack), 0, 2, append(u32s(1, 0, 2, 1, 1, 1), 'a', 'b', 'c')...)...))
+	f.Add(append(open[:len(open):len(open)], append(record(0xd5, 0, 0), record(byte(wire.Pack), 0, 2, append(u32s(1, 0, 2, 1, 1, 1), 'a', 'b', 'c')...)...)...))
 	f.Add(record(0xf0, 0, 0, make([]byte, 40)...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v := newVictim(t)
@@ -371,6 +437,8 @@ func FuzzPeer(f *testing.F) {
 				v.send(v.side, v.in[int(socket)%len(v.in)], fl, 2000+int(seq)*10, 1)
 			case kind == 0xd4 && len(v.in) > 0:
 				v.e.Cancel(v.in[int(socket)%len(v.in)], 1)
+			case kind == 0xd5:
+				v.side.mem.fail = !v.side.mem.fail
 			case kind == 0xd2:
 				v.e.Open(1, "y", nil)
 			case kind == 0xe0 && len(body) >= 4:
@@ -380,6 +448,7 @@ func FuzzPeer(f *testing.F) {
 			}
 			v.e.Flush(v.now)
 		}
+		v.side.mem.fail = false
 		if v.failed != nil && !errors.Is(v.failed, ErrProtocol) && !errors.Is(v.failed, ErrPeerClosed) {
 			t.Fatalf("failed with %v", v.failed)
 		}

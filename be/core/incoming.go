@@ -17,6 +17,7 @@ const (
 	recvReading                    // get mode: READs are prepared or posted
 	recvPublished                  // a known buffer, in no list of messages
 	recvReady                      // whole; waits for those before it
+	recvPacked                     // whole, in a parcel; waits for memory
 	recvVoid                       // canceled or rejected: skipped
 )
 
@@ -45,6 +46,8 @@ type incoming struct {
 	key                mr.RKey // of buf, for the peer
 
 	written func(error) // of a known buffer
+	parcel  *parcel     // that has it while it is packed
+	packed  []byte      // its place there
 
 	// Get mode.
 	get      bool

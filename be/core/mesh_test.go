@@ -198,7 +198,7 @@ func newMesh(t *testing.T, seed uint64) *mesh {
 }
 
 func (m *mesh) join(a, b *meshWorker) {
-	qa, qb := newFakePair(m.t, m.mem, qp.Caps{SendWR: 32, RecvWR: 16, SendSGE: 2, RecvSGE: 2})
+	qa, qb := newFakePair(m.t, m.mem, qp.Caps{SendWR: 32, RecvWR: 16, SendSGE: 6, RecvSGE: 2})
 	window, socketQuota := 2048<<m.rng.IntN(4), m.rng.IntN(2)*m.rng.IntN(30_000)
 	var both [2]*meshEnd
 	for i, w := range []*meshWorker{a, b} {

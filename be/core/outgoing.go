@@ -21,7 +21,7 @@ const (
 // state, and is referred to by chain slots. A small message of one buffer needs two lines
 // of the cache.
 type outgoing struct {
-	prev, next *outgoing
+	prev, next *outgoing // in list; without one, next is the next one in the same SEND
 	list       *outList
 	sock       *Socket
 
@@ -56,6 +56,19 @@ type outgoingRest struct {
 // the caller hears of an error only when the device uses them no more.
 func (m *outgoing) gathers() bool { return m.buf == nil }
 
+// whole puts all of the message into dst, which has room for its pieces. It says in how
+// many segments.
+func (m *outgoing) whole(dst []qp.SGE) (segments int) {
+	switch {
+	case m.length == 0:
+		return 0
+	case len(m.pieces) == 1:
+		dst[0] = m.pieces[0]
+		return 1
+	}
+	return m.gather(dst, m.length)
+}
+
 // gather moves the offset on by at most n bytes and at most len(dst) segments,
 // which it puts into dst. It says how many.
 func (m *outgoing) gather(dst []qp.SGE, n int) (segments int) {
@@ -74,6 +87,14 @@ func (m *outgoing) gather(dst []qp.SGE, n int) (segments int) {
 		}
 	}
 	return segments
+}
+
+// packed is the next message in the SEND of this one.
+func (m *outgoing) packed() *outgoing {
+	if m.list != nil {
+		return nil
+	}
+	return m.next
 }
 
 // outList is a list of messages, oldest first.

@@ -18,9 +18,11 @@ const (
 	kinds
 )
 
+// What may be served, for next.
 const (
-	startable   = 1 << starts
+	startable   = 1 << starts // small messages to begin
 	fragmenting = 1<<writes | 1<<reads
+	asking      = 1 << kinds // large messages to ask for
 )
 
 // The scheduler serves the socket that had least: of bytes, divided by its weight,
@@ -372,7 +374,7 @@ func (c *scheduler) next(may uint8) (kind, *Socket) {
 }
 
 func (c *scheduler) choose(may uint8) (k kind, s *Socket) {
-	if may&startable != 0 && c.lined&hasAsks != 0 && !c.asked {
+	if may&asking != 0 && c.lined&hasAsks != 0 && !c.asked {
 		c.asked = true
 		return starts, c.asks.head
 	}
@@ -386,7 +388,7 @@ func (c *scheduler) choose(may uint8) (k kind, s *Socket) {
 	for {
 		filled := may & c.filled
 		if filled == 0 {
-			if may&startable != 0 && c.lined&hasAsks != 0 {
+			if may&asking != 0 && c.lined&hasAsks != 0 {
 				s = c.asks.head
 			}
 			return starts, s

@@ -46,7 +46,7 @@ func newSharers(t *testing.T, seed uint64, n, receives, least int) *sharers {
 	}
 	for i := range n {
 		w := &world{t: t, mem: h.mem, rng: rand.New(rand.NewPCG(seed, uint64(i)))}
-		a, b := newFakePair(t, h.mem, qp.Caps{SendWR: 32, RecvWR: 16, SendSGE: 2, RecvSGE: 2})
+		a, b := newFakePair(t, h.mem, qp.Caps{SendWR: 32, RecvWR: 16, SendSGE: 6, RecvSGE: 2})
 		a.srq = h.srq
 		for k, q := range []*fakeQP{a, b} {
 			cfg := testConfig()

@@ -23,7 +23,7 @@ type slot struct {
 	next   *slot            // of its chain, or of those that are free
 	header *[slotBytes]byte // registered
 	lkey   mr.LKey          // of header
-	msg    *outgoing        // the message that the request belongs to; nil: control, or a READ of get mode
+	msg    *outgoing        // the message that the request belongs to, or the first of several; nil: control, or a READ of get mode
 	in     *incoming        // the message that a READ of get mode belongs to
 	bytes  int              // of the send window
 	at     time.Duration    // when it was prepared

@@ -243,6 +243,8 @@ func (e *Engine) dropTransfer(in *incoming) {
 		e.unwait(in)
 	case recvWriting:
 		e.transfers.release(in.slot)
+	case recvPacked:
+		e.unpack(in)
 	}
 	e.dropBuffer(in)
 }

@@ -47,14 +47,15 @@ type Stats struct {
 	Failures       uint64 // requests that ended with another error
 	ProtocolErrors uint64
 	CloseErrors    uint64
-	Copies         uint64 // payload copies: none
+	Packed         uint64 // messages sent in the SEND of another one
+	Copies         uint64 // messages that came packed, each copied to a buffer of its own; no other payload is copied
 
 	// What is queued at the moment.
 	Sending  uint64 // messages whose callers were not told yet
 	Controls uint64 // control messages that wait for a credit or a slot
 	InFlight uint64 // send requests posted and not completed
 	Posted   uint64 // receives posted
-	Waiting  uint64 // large messages of the peer that wait for memory, or for others of their socket to be taken
+	Waiting  uint64 // messages of the peer that wait for memory, or for others of their socket to be taken
 }
 
 // Add adds o's counts.
@@ -68,7 +69,7 @@ func (s *Stats) Add(o *Stats) {
 		{&s.Doorbells, o.Doorbells}, {&s.Requests, o.Requests}, {&s.RecvPosts, o.RecvPosts}, {&s.CreditStalls, o.CreditStalls},
 		{&s.WindowStalls, o.WindowStalls}, {&s.SlotStalls, o.SlotStalls}, {&s.Held, o.Held}, {&s.Queued, o.Queued}, {&s.Rejected, o.Rejected},
 		{&s.Canceled, o.Canceled}, {&s.RNR, o.RNR}, {&s.Failures, o.Failures}, {&s.ProtocolErrors, o.ProtocolErrors},
-		{&s.CloseErrors, o.CloseErrors}, {&s.Copies, o.Copies}, {&s.Signaled, o.Signaled}, {&s.Offered, o.Offered}, {&s.Puts, o.Puts}, {&s.Written, o.Written}, {&s.Fetches, o.Fetches}, {&s.ReadBytes, o.ReadBytes}, {&s.Reads, o.Reads}, {&s.CapStalls, o.CapStalls}, {&s.Visits, o.Visits}, {&s.Recalls, o.Recalls}, {&s.Returned, o.Returned},
+		{&s.CloseErrors, o.CloseErrors}, {&s.Packed, o.Packed}, {&s.Copies, o.Copies}, {&s.Signaled, o.Signaled}, {&s.Offered, o.Offered}, {&s.Puts, o.Puts}, {&s.Written, o.Written}, {&s.Fetches, o.Fetches}, {&s.ReadBytes, o.ReadBytes}, {&s.Reads, o.Reads}, {&s.CapStalls, o.CapStalls}, {&s.Visits, o.Visits}, {&s.Recalls, o.Recalls}, {&s.Returned, o.Returned},
 		{&s.Sending, o.Sending}, {&s.Controls, o.Controls}, {&s.InFlight, o.InFlight}, {&s.Posted, o.Posted}, {&s.Waiting, o.Waiting},
 	} {
 		*p.to += p.from
@@ -137,7 +138,7 @@ func (e *Engine) Stats() Stats {
 	s, c := e.stats, &e.counts
 	s.Sent, s.Received, s.Eager, s.EagerBytes = c.sent, c.received, c.eager, c.eagerBytes
 	s.Doorbells, s.Requests, s.Signaled = c.doorbells, c.requests, c.signaled
-	s.Visits, s.Sends = s.Visits+c.eager, s.Sends+c.eager
+	s.Visits, s.Sends = s.Visits+c.eager, s.Sends+c.eager-s.Packed
 	for i, to := range []struct {
 		count *uint64
 		total *time.Duration
@@ -145,7 +146,7 @@ func (e *Engine) Stats() Stats {
 		*to.count, *to.total = e.stalls[i].count, e.stalls[i].total
 	}
 	if e.state != engineDown {
-		s.Sending, s.Controls, s.Waiting = uint64(e.sending), uint64(e.controlling), uint64(e.held.n+e.parked.n)
+		s.Sending, s.Controls, s.Waiting = uint64(e.sending), uint64(e.controlling), uint64(e.Held()+e.parked.n)
 		s.InFlight, s.Posted = uint64(e.chain.InFlight()), uint64(e.receiving())
 	}
 	return s

@@ -23,6 +23,8 @@
 //	SOCKET_CREDIT  -                                     sequence: messages that the application took
 //	RECALL         -                                     sequence: credits that the receiver of this may keep unused
 //	RETURN         -                                     sequence: credits that the sender of this gives back
+//	PACK           for each: socket u32, sequence u32,   small messages of any sockets; sequence: how many,
+//	               length u32; then the payloads         2 to 16
 //
 // Granted, in every header, is how many receives its sender ever posted (mod
 // 2^32), or of a shared queue ever granted; a SEND or WRITE_WITH_IMM uses one up.
@@ -38,6 +40,10 @@
 // within the receiver's backlog: messages begun less those that SOCKET_CREDIT
 // counts. So a socket that nobody reads holds a bounded number of receive
 // buffers, and stops nobody else.
+//
+// A PACK stands for as many DATA, in the order of its table, and uses one credit. It
+// is sent only if both hellos have the feature "pack", and is with its header no longer
+// than a DATA may be.
 //
 // A socket opened with the flag unordered drops only the order of delivery: its
 // messages are numbered and counted as any others.

@@ -28,13 +28,14 @@ const (
 	SocketCredit                 // Sequence is how many messages the application took
 	Recall                       // Sequence is how many credits the other side may keep unused
 	Return                       // Sequence is how many it gives back, beside that of this message
+	Pack                         // small messages, whole; Sequence is how many; body: a table of Parts, payloads
 
 	endType
 )
 
 var typeNames = [endType]string{
 	"none", "OPEN", "ACCEPT", "REFUSE", "DATA", "RTS", "CTS", "FIN", "REJECT", "CANCEL", "CREDIT", "PING", "PONG", "CLOSE",
-	"CLOSED", "GOAWAY", "SOCKET_CREDIT", "RECALL", "RETURN",
+	"CLOSED", "GOAWAY", "SOCKET_CREDIT", "RECALL", "RETURN", "PACK",
 }
 
 // String is the type's name in the protocol.
@@ -47,7 +48,7 @@ func (t Type) String() string {
 
 // bodyLen is the exact body length of each type; -1: variable.
 var bodyLen = [endType]int{
-	Open: -1, Refuse: -1, Data: -1,
+	Open: -1, Refuse: -1, Data: -1, Pack: -1,
 	RTS: 8, CTS: 16, Fin: 8, Reject: 4, Ping: 8, Pong: 8, Close: 4, Closed: 4, GoAway: 8,
 }
 
