@@ -86,7 +86,7 @@ const usualWarm = 16
 
 // notTCP are flags of RDMA and of ByteExpress.
 var notTCP = []string{"ib-dev", "ib-port", "gid-index", "mtu", "rdma_cm", "weights", "unordered", "get", "window", "window-target", "node-window", "fragment",
-	"eager", "send-depth", "recv-depth", "backlog", "srq", "workers", "lock-threads", "pin", "spin"}
+	"eager", "pack", "send-depth", "recv-depth", "backlog", "srq", "workers", "lock-threads", "pin", "spin"}
 
 func (f *msgFlags) run(e *env, c *cobra.Command, hosts []string) error {
 	if err := f.check(c, hosts); err != nil {

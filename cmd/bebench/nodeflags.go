@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/byteexpress/byteexpress/be"
+	"github.com/byteexpress/byteexpress/be/core"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/msgtest"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/size"
@@ -22,6 +23,7 @@ type nodeFlags struct {
 	nodeWindow size.Bytes
 	fragment   size.Bytes
 	eager      size.Bytes
+	pack       int
 	sendDepth  int
 	recvDepth  int
 	backlog    int
@@ -43,6 +45,7 @@ func (f *nodeFlags) addNode(fs *pflag.FlagSet) {
 	fs.Var(&f.nodeWindow, "node-window", "send window in bytes of all engines of the node together, at least --fragment; 0: no bound")
 	fs.Var(&f.fragment, "fragment", "bytes of a WRITE (default 64 KiB)")
 	fs.Var(&f.eager, "eager", "messages up to so many bytes are sent whole (default 8 KiB)")
+	fs.IntVar(&f.pack, "pack", be.DefaultPackBytes, "messages up to so many bytes that are posted one right after another go in one SEND; 0: none do")
 	fs.IntVar(&f.sendDepth, "send-depth", be.DefaultSendDepth, "work requests of an engine's chain")
 	fs.IntVar(&f.recvDepth, "recv-depth", be.DefaultRecvDepth, "receives that an engine posts: the peer's credits")
 	fs.IntVar(&f.backlog, "backlog", be.DefaultBacklog, "messages that a peer may send on a socket ahead of the receiver")
@@ -74,7 +77,7 @@ func (f *nodeFlags) check(set func(string) bool) error {
 		}
 	}
 	err := firstOf(inRange("workers", f.workers, 1, 64), inRange("send-depth", f.sendDepth, 2, 1<<15), inRange("recv-depth", f.recvDepth, 4, 1<<15), inRange("backlog", f.backlog, 1, 1<<20),
-		inRange("srq", f.srq, 0, 1<<14),
+		inRange("srq", f.srq, 0, 1<<14), inRange("pack", f.pack, 0, core.MaxPackLimit),
 		notNegative("spin", f.spin), notNegative("window-target", f.target))
 	if f.srq > 0 && !set("recv-depth") {
 		f.recvDepth = be.DefaultSharedDepth
@@ -121,6 +124,9 @@ func (f *nodeFlags) apply(p *msgtest.Params) {
 	n := &p.Node
 	n.WindowBytes, n.WindowTarget, n.NodeWindowBytes, n.FragmentBytes = int(f.window), f.target, int(f.nodeWindow), int(f.fragment)
 	n.EagerBytes, n.SendDepth, n.RecvDepth, n.Backlog, n.SharedReceives = int(f.eager), f.sendDepth, f.recvDepth, f.backlog, f.srq
+	if n.PackBytes = f.pack; f.pack == 0 {
+		n.PackBytes = -1
+	}
 	n.Workers, n.LockThreads, n.PinCPUs, n.Spin = f.workers, f.lock, f.pin, f.spin
 	p.Weights, p.Unordered, p.Get = f.weights, f.unordered, f.get
 }
@@ -140,6 +146,7 @@ func (f *nodeFlags) line(p *msgtest.Params) string {
 	say(len(f.pin) > 0, "on CPUs %v", f.pin)
 	say(f.srq > 0, "%d shared receives", f.srq)
 	say(f.spin > 0, "spin %v", f.spin)
+	say(f.pack == 0, "nothing packed")
 	say(f.target > 0, "adaptive window, target %v", f.target)
 	say(f.nodeWindow > 0, "node window %d", int(f.nodeWindow))
 	say(p.Unordered, "unordered")

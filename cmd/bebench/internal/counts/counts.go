@@ -23,7 +23,7 @@ func OfEngine(s *core.Stats) map[string]int64 {
 		"slot_stalls": int64(s.SlotStalls), "slot_stall_ns": int64(s.SlotStall),
 		"doorbells": int64(s.Doorbells), "requests": int64(s.Requests), "signaled": int64(s.Signaled),
 		"sends": int64(s.Sends), "fragments": int64(s.Fragments), "reads": int64(s.Reads), "recv_posts": int64(s.RecvPosts),
-		"eager_messages": int64(s.Eager), "rendezvous_messages": int64(s.Rendezvous), "get_messages": int64(s.Offered),
+		"eager_messages": int64(s.Eager), "packed_messages": int64(s.Packed), "rendezvous_messages": int64(s.Rendezvous), "get_messages": int64(s.Offered),
 		"credit_messages": int64(s.CreditMessages), "rejected": int64(s.Rejected), "canceled": int64(s.Canceled),
 		"rnr": int64(s.RNR), "failures": int64(s.Failures), "held": int64(s.Held), "queued": int64(s.Queued), "copies": int64(s.Copies),
 	}

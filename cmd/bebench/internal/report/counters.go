@@ -33,6 +33,9 @@ func counters(m map[string]int64) string {
 	if n := m["doorbells"]; n > 0 {
 		fmt.Fprintf(&b, " %.2f requests a doorbell,", float64(m["requests"])/float64(n))
 	}
+	if n := m["packed_messages"]; n > 0 {
+		fmt.Fprintf(&b, " %.2f eager messages a SEND,", float64(m["eager_messages"])/float64(m["eager_messages"]-n))
+	}
 	if n := m["requests"]; n > 0 {
 		fmt.Fprintf(&b, " %.1f%% signaled,", 100*float64(m["signaled"])/float64(n))
 	}
