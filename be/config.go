@@ -144,6 +144,11 @@ type Config struct {
 	TrafficClass uint8         // on RoCE v2: DSCP << 2 | ECN
 	ServiceLevel uint8
 
+	// Debug turns on checks of the node's memory, and BEMALLOC_DEBUG adds to them. With
+	// Check, the node also holds the application to the rule that a buffer has one owner,
+	// at some cost: see [OwnerError].
+	Debug bemalloc.Debug
+
 	// HoldTimeout is how long a large message of a peer waits for memory, of the quotas
 	// or of PoolBytes, before the peer is told that it is rejected. 0: until there is
 	// some, or the peer gives the message up.

@@ -23,6 +23,11 @@
 // by this node's. Only short messages that came several in one SEND are each copied
 // to a buffer of their own.
 //
+// BEMALLOC_DEBUG=check, or [Config].Debug, has a node tell of whoever breaks these rules: a
+// buffer that is posted twice, written to on its way, or freed by who does not own it is an
+// [OwnerError]. The other checks of package bemalloc find what is written after Free, and
+// who allocated what is never freed.
+//
 // # Trust
 //
 // What a peer says is checked: one that lies ends its own engine only. What its

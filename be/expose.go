@@ -22,7 +22,8 @@ type Exposed struct {
 	key   mr.Region // of those bytes alone
 	token ReadToken
 	once  sync.Once
-	err   error // of Close
+	unuse func() // of owners
+	err   error  // of Close
 }
 
 // Expose lets every peer that has the token read b, at least a byte of memory of the node's
@@ -40,7 +41,11 @@ func (n *Node) Expose(b []byte) (*Exposed, error) {
 	defer n.wg.Done()
 	x := &Exposed{n: n, b: b}
 	var err error
+	if x.unuse, err = n.mem.owners.share("Expose", [][]byte{b}, false); err != nil {
+		return nil, err
+	}
 	if x.key, err = n.pd.Register(b, domainAccess[readableDomain]); err != nil {
+		x.unuse()
 		return nil, errors.Wrapf(err, "be: %s: expose %d bytes", n.device, len(b))
 	}
 	t := wire.ReadToken{Node: n.id, Addr: mr.Addr(b), Length: uint64(len(b)), RKey: uint32(x.key.RKey)}
@@ -66,6 +71,7 @@ func (x *Exposed) Set(offset int, v uint64) error {
 // the engine that it reads on, so peers should have been told before.
 func (x *Exposed) Close() error {
 	x.once.Do(func() {
+		x.unuse()
 		x.err = errors.Wrapf(x.n.pd.Deregister(x.key), "be: %s: end the exposure of %d bytes", x.n.device, len(x.b))
 	})
 	return x.err
@@ -98,10 +104,13 @@ func (s *Socket) PostRead(t *ReadToken, offset int, b []byte, done func(error)) 
 	if err == nil {
 		c.lkey, err = s.check(b)
 	}
-	if err == nil && !s.conn.w.submit(&c) {
-		err = ErrClosed
+	if err == nil {
+		c.done, err = s.conn.n.mem.owners.give("PostRead", b, false, done)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.posted(&c)
 }
 
 // find checks what is to be read, and says where it is.

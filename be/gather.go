@@ -46,6 +46,14 @@ func (s *Socket) postGather(head []byte, parts [][]byte, tag uint64, done func(e
 		return ErrNotRegistered
 	}
 	g.user = done
+	if o := s.conn.n.mem.owners; o != nil {
+		unuse, err := o.share("PostGather", append([][]byte{head}, parts...), true)
+		if err != nil {
+			g.recycle()
+			return err
+		}
+		g.user = func(err error) { unuse(); done(err) }
+	}
 	if !s.conn.w.submit(&command{kind: cmdGather, conn: s.conn, sock: s.core, commandRest: &g.commandRest, tag: tag, done: g.done}) {
 		g.recycle()
 		return ErrClosed

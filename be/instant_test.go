@@ -221,7 +221,7 @@ func newInstant(t testing.TB, peers int) *instant {
 		t.Fatal(err)
 	}
 	n := &Node{cfg: cfg, device: "instant", start: time.Now(), peers: map[lane]*peer{}, routes: map[way]route{}, sockets: map[*Socket]struct{}{}}
-	if n.mem, err = newMemory(d, 0, 0, n.pokeRetry); err != nil {
+	if n.mem, err = newMemory(d, &cfg, 0, n.pokeRetry); err != nil {
 		t.Fatal(err)
 	}
 	n.quota = &quota{limit: cfg.RecvQuotaBytes, poke: n.pokeRetry}

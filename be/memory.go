@@ -46,15 +46,18 @@ type memory struct {
 	offered atomic.Int64 // longer buffers of the application's are from the readable pool
 	short   atomic.Bool
 	poke    func()
+	owners  *owners                               // nil: nobody asks who owns a buffer
 	damage  atomic.Pointer[bemalloc.CorruptError] // the first that a Free found
 }
 
-// newMemory makes the local pool of a node. limit bounds all pools together; 0: no limit.
-func newMemory(r mr.Registrar, limit, maxRegion int64, poke func()) (*memory, error) {
-	m := &memory{cfg: bemalloc.Config{Registrar: r, MaxRegionBytes: maxRegion, Budget: bemalloc.NewBudget(limit)}, poke: poke}
+// newMemory makes the local pool of a node. Config.PoolBytes bounds all pools together.
+func newMemory(r mr.Registrar, cfg *Config, maxRegion int64, poke func()) (*memory, error) {
+	m := &memory{cfg: bemalloc.Config{Registrar: r, MaxRegionBytes: maxRegion, Budget: bemalloc.NewBudget(cfg.PoolBytes), Debug: cfg.Debug}, poke: poke}
 	m.offered.Store(math.MaxInt64)
 	var err error
-	m.local, err = m.pool(localDomain)
+	if m.local, err = m.pool(localDomain); err == nil {
+		m.owners = newOwners(m.local)
+	}
 	return m, err
 }
 
@@ -113,6 +116,7 @@ func (m *memory) Alloc(n int) ([]byte, error) {
 	if err != nil {
 		m.ranShort(err)
 	}
+	m.owners.born(b)
 	return b, err
 }
 
@@ -123,6 +127,7 @@ func (m *memory) AllocWritable(n int) ([]byte, mr.RKey, error) {
 		m.ranShort(err)
 		return nil, 0, err
 	}
+	m.owners.born(b)
 	r, err := m.pools[writableDomain].Load().MR(b)
 	return b, r.RKey, err
 }
@@ -138,10 +143,13 @@ func (m *memory) ranShort(err error) {
 func (m *memory) allocMessage(n int) ([]byte, error) {
 	if int64(n) > m.offered.Load() {
 		if b, err := m.alloc(readableDomain, n); err == nil {
+			m.owners.born(b)
 			return b, nil
 		}
 	}
-	return m.local.Alloc(n)
+	b, err := m.local.Alloc(n)
+	m.owners.born(b)
+	return b, err
 }
 
 // offer says that messages of more than n bytes are offered to a peer from now on.
@@ -153,6 +161,7 @@ func (m *memory) offer(n int) {
 // Free gives a buffer back. Its pool counts what is wrong with it, and the first
 // damage is kept for Close to report.
 func (m *memory) Free(b []byte) {
+	m.owners.dead(b)
 	if err := m.of(b).Free(b); err != nil {
 		m.noteDamage(err)
 	}
@@ -169,12 +178,13 @@ func (m *memory) noteDamage(err error) {
 	}
 }
 
-// damaged gives the damage that was found, as an error.
+// damaged gives the damage that was found, as an error, or what the application did to a
+// buffer that was not its own.
 func (m *memory) damaged() error {
 	if d := m.damage.Load(); d != nil {
 		return d
 	}
-	return nil
+	return m.owners.err()
 }
 
 // LKey gives the local key of a buffer.

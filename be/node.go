@@ -100,7 +100,7 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	if n.pd, err = ctx.AllocPD(); err != nil {
 		return nil, stepOfNode(StepDomain, err)
 	}
-	if n.mem, err = newMemory(n.pd, cfg.PoolBytes, int64(min(attr.MaxMRSize, 1<<62)), n.pokeRetry); err != nil {
+	if n.mem, err = newMemory(n.pd, &cfg, int64(min(attr.MaxMRSize, 1<<62)), n.pokeRetry); err != nil {
 		n.pd.Close()
 		return nil, stepOfNode(StepMemory, err)
 	}
@@ -192,8 +192,13 @@ func (n *Node) allocError(size int, err error) error {
 // is left alone, and counted in Stats as Memory.BadFrees; so are second Frees, as
 // Memory.DoubleFrees, most of which only BEMALLOC_DEBUG=check notices (see package
 // bemalloc). Damage that BEMALLOC_DEBUG=guard finds, a *bemalloc.CorruptError, is
-// counted as Memory.Corruptions, and Close returns the first.
-func (n *Node) Free(b []byte) { n.mem.Free(b) }
+// counted as Memory.Corruptions, and Close returns the first. With Config.Debug.Check a
+// buffer that is the node's at the moment is left alone too, an [OwnerError].
+func (n *Node) Free(b []byte) {
+	if n.mem.owners.mayFree(b) {
+		n.mem.Free(b)
+	}
+}
 
 // Device is the device's name.
 func (n *Node) Device() string { return n.device }

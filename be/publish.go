@@ -27,7 +27,8 @@ type Publication struct {
 	waited uint64 // Wait's
 	notify chan struct{}
 	closed chan struct{}
-	err    error // set before closed is closed
+	unuse  func() // of owners
+	err    error  // set before closed is closed
 }
 
 // Publish lets the peer write to b, memory of the node's Alloc or of Recv, by PostPut,
@@ -50,10 +51,14 @@ func (s *Socket) Publish(b []byte) (*Publication, error) {
 	}
 	defer n.wg.Done()
 	p := &Publication{n: n, notify: make(chan struct{}, 1), closed: make(chan struct{})}
+	var err error
+	if p.unuse, err = n.mem.owners.share("Publish", [][]byte{b}, false); err != nil {
+		return nil, err
+	}
 	if err := p.register(b); err != nil {
+		p.unuse()
 		return nil, s.wrap(errors.Wrapf(err, "publish %d bytes", len(b)))
 	}
-	var err error
 	ok := s.conn.w.call(func() {
 		var k wire.Token
 		if k, err = s.core.Engine().Publish(s.core, b, p.key.RKey, p.written); err == nil {
@@ -84,6 +89,7 @@ func (p *Publication) deregister() {
 	if p.key.Length > 0 {
 		_ = p.n.pd.Deregister(p.key)
 	}
+	p.unuse()
 }
 
 // Token is what the peer needs to write.
@@ -157,10 +163,10 @@ func (s *Socket) postPut(t Token, b []byte, tag uint64, done func(error)) error 
 	if err := k.Parse(t[:]); err != nil {
 		return err
 	}
+	if done, err = s.conn.n.mem.owners.give("PostPut", b, true, done); err != nil {
+		return err
+	}
 	rest := rests.Get().(*commandRest)
 	rest.token = k
-	if !s.conn.w.submit(&command{kind: cmdPut, conn: s.conn, sock: s.core, buf: b, lkey: lkey, commandRest: rest, tag: tag, done: done}) {
-		return ErrClosed
-	}
-	return nil
+	return s.posted(&command{kind: cmdPut, conn: s.conn, sock: s.core, buf: b, lkey: lkey, commandRest: rest, tag: tag, done: done})
 }

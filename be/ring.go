@@ -24,6 +24,14 @@ const (
 	cmdCall
 )
 
+// what is the call that takes a buffer by a command, and waits.
+func (k commandKind) what() string {
+	if k == cmdFetch {
+		return "Read"
+	}
+	return "Send"
+}
+
 // command is what an application goroutine wants of a worker.
 type command struct {
 	conn *conn

@@ -119,7 +119,7 @@ func (s *Socket) check(b []byte) (mr.LKey, error) {
 // Send sends b, which is from the node's Alloc, as one message, and returns when
 // the peer's device has all of it. With nil, b is the caller's again. With an
 // error, b is gone: the node takes it back when the device no longer uses it
-// (except ErrNotRegistered, for memory that was never the node's).
+// (except ErrNotRegistered, for memory that was never the node's, and OwnerError).
 //
 // When ctx ends first, its error is returned at once. The message is then given
 // up if that is still possible, else delivered.
@@ -141,15 +141,19 @@ func (s *Socket) wait(ctx context.Context, c *command) error {
 		return err
 	}
 	w := newWaiter()
+	if c.done, err = s.conn.n.mem.owners.give(c.kind.what(), b, c.kind != cmdFetch, w.done); err != nil {
+		waiters.Put(w)
+		return err
+	}
 	w.state.Store(waiting)
 	w.buf, w.mem = b, s.conn.n.mem
 	tag := uint64(0)
 	if ctx.Done() != nil {
 		tag = s.tags.Add(1)
 	}
-	c.conn, c.sock, c.lkey, c.tag, c.done = s.conn, s.core, lkey, tag, w.done
+	c.conn, c.sock, c.lkey, c.tag = s.conn, s.core, lkey, tag
 	if !s.conn.w.submit(c) {
-		s.conn.n.Free(b)
+		s.conn.n.mem.Free(b)
 		waiters.Put(w)
 		return ErrClosed
 	}
@@ -225,7 +229,16 @@ func (s *Socket) post(b []byte, tag uint64, done func(error)) error {
 	if err != nil {
 		return err
 	}
-	if !s.conn.w.submit(&command{kind: cmdSend, conn: s.conn, sock: s.core, buf: b, lkey: lkey, tag: tag, done: done}) {
+	if done, err = s.conn.n.mem.owners.give("Post", b, true, done); err != nil {
+		return err
+	}
+	return s.posted(&command{kind: cmdSend, conn: s.conn, sock: s.core, buf: b, lkey: lkey, tag: tag, done: done})
+}
+
+// posted hands a command over whose buffer stays the caller's if the worker has ended.
+func (s *Socket) posted(c *command) error {
+	if !s.conn.w.submit(c) {
+		s.conn.n.mem.owners.back(c.buf)
 		return ErrClosed
 	}
 	return nil

@@ -9,12 +9,13 @@ import (
 // Stats counts what a node did. See core.Stats for the engines' part.
 type Stats struct {
 	core.Stats
-	Engines    int            // up or draining
-	Sockets    int            // on them
-	Strays     uint64         // completions of queue pairs that were gone
-	BadClients uint64         // bootstraps that a listener gave up
-	Memory     bemalloc.Stats // of all key domains
-	Registered Registered
+	Engines     int            // up or draining
+	Sockets     int            // on them
+	Strays      uint64         // completions of queue pairs that were gone
+	OwnerErrors uint64         // see OwnerError
+	BadClients  uint64         // bootstraps that a listener gave up
+	Memory      bemalloc.Stats // of all key domains
+	Registered  Registered
 }
 
 // add adds an engine's counts.
@@ -27,7 +28,7 @@ func (s *Stats) add(e *core.Engine) {
 
 // Stats gives the counts so far.
 func (n *Node) Stats() Stats {
-	s := Stats{Strays: n.strays.Load(), BadClients: n.badClients.Load()}
+	s := Stats{Strays: n.strays.Load(), BadClients: n.badClients.Load(), OwnerErrors: n.mem.owners.count()}
 	for _, w := range n.workers {
 		if !w.call(func() { w.gather(&s) }) {
 			<-w.done

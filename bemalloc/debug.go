@@ -31,6 +31,9 @@ type Debug struct {
 	Guard bool
 }
 
+// Debug is what the pool checks: that of its Config, and what BEMALLOC_DEBUG adds.
+func (p *Pool) Debug() Debug { return p.cfg.Debug }
+
 const (
 	poisonByte = 0xDB
 	guardByte  = 0xA5

@@ -52,5 +52,6 @@
 // # Environment
 //
 // BEMALLOC_DEBUG turns on checks in every pool of the process, as a comma
-// separated list: check, poison, quarantine=BYTES, sites, guard.
+// separated list: check, poison, quarantine=BYTES, sites, guard. With check, a node of
+// package be also tells of buffers that are used by who does not own them.
 package bemalloc
