@@ -29,7 +29,7 @@ const (
 	DefaultPackBytes     = 256
 	DefaultFragmentBytes = 64 << 10
 	DefaultWindowBytes   = 256 << 10
-	DefaultInboundBytes  = 256 << 10
+	DefaultInboundBytes  = core.MinInbound
 	// DefaultMaxMessage is one byte less than 2^31, the longest message of an RC
 	// queue pair.
 	DefaultMaxMessage  = math.MaxInt32
@@ -183,7 +183,7 @@ func (c Config) withDefaults() (Config, error) {
 		{"PackBytes", &c.PackBytes, DefaultPackBytes, -1, core.MaxPackLimit},
 		{"FragmentBytes", &c.FragmentBytes, DefaultFragmentBytes, 256, 1 << 30},
 		{"WindowBytes", &c.WindowBytes, max(DefaultWindowBytes, c.FragmentBytes), 256, 1 << 40},
-		{"InboundBytes", &c.InboundBytes, max(DefaultInboundBytes, 4*c.FragmentBytes), 1024, 1 << 40},
+		{"InboundBytes", &c.InboundBytes, core.InboundOf(0, c.FragmentBytes), 1024, 1 << 40},
 		{"MaxMessage", &c.MaxMessage, DefaultMaxMessage, 1, DefaultMaxMessage},
 		{"Backlog", &c.Backlog, DefaultBacklog, 1, 1 << 20},
 		{"MaxSockets", &c.MaxSockets, DefaultMaxSockets, 1, 1 << 24},

@@ -39,12 +39,15 @@ func NewInbound(limit, each int, seed uint64, poke func()) *Inbound {
 	return &Inbound{limit: int64(limit), each: int64(each), seed: seed, poke: poke}
 }
 
+// MinInbound is the least bound in bytes that InboundOf gives.
+const MinInbound = 256 << 10
+
 // InboundOf is a bound in bytes for a link of a rate in Gb/s, for messages of so many bytes
 // a fragment: what the link carries in 10 us, about as long as it takes from the answer to
 // an RTS, through both processors, until the message is there. Fast processors and slow
-// links need less, but of a few fragments, or less than 256 KiB, the messages of few senders
+// links need less, but of a few fragments, or less than MinInbound, the messages of few senders
 // would be too large a part.
-func InboundOf(gbps float64, fragment int) int { return max(int(gbps*1250), 4*fragment, 256<<10) }
+func InboundOf(gbps float64, fragment int) int { return max(int(gbps*1250), 4*fragment, MinInbound) }
 
 // Most is how many bytes of one message count: a quarter of all.
 func (b *Inbound) Most() int { return int(b.limit / 4) }
