@@ -104,11 +104,14 @@ func (f *fabricFlags) load(name string) (file []byte, s *scenario.Scenario, err 
 		}
 	}
 	if f.output.set("hosts") {
+		if w := s.Sweep; w != nil && (w.Of == "hosts" || w.Of == "senders") {
+			return nil, nil, exit.Usagef("fabric: --hosts: the scenario sweeps %s, which sets the number of hosts: leave one of them out", w.Of)
+		}
 		if err := s.Scale(f.hosts); err != nil {
 			return nil, nil, exit.Usagef("fabric: --hosts: %w", err)
 		}
 	}
-	if f.variants != "" {
+	if f.output.set("variants") {
 		if err := s.Pick(strings.Split(f.variants, ",")); err != nil {
 			return nil, nil, exit.Usagef("fabric: --variants: %w", err)
 		}

@@ -95,6 +95,10 @@ func TestFabricRefused(t *testing.T) {
 	if err := os.WriteFile(bad, []byte(`{"version": 1, "nmae": "x"}`), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	sweep := filepath.Join(t.TempDir(), "sweep.json")
+	if err := os.WriteFile(sweep, []byte(strings.Replace(fabric("incast --show").out, `"name": "incast"`, `"name": "mine", "sweep": {"of": "senders", "values": [2]}`, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ args, text string }{
 		{"incest", `scenario "incest": want one of`},
 		{"nowhere.json", "nowhere.json"},
@@ -103,6 +107,9 @@ func TestFabricRefused(t *testing.T) {
 		{"incast --hosts 1", "hosts is 1, want 2"},
 		{"incast --duration 2", "duration is 2s, want 1us to 1s"},
 		{"incast --variants static,quick", `variant "quick": want one of`},
+		{"incast --variants=", `variant "": want one of`},
+		{"incast --variants static,static", `"static" twice`},
+		{sweep + " --hosts 9", "the scenario sweeps senders"},
 		{"incast --html " + os.DevNull, "not a regular file"},
 		{"--seed 3", "name one of failure-crash"},
 		{"incast --progress often", "auto, always or never"},

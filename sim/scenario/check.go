@@ -33,20 +33,26 @@ func (s *Scenario) fill() {
 	span(&s.Drain, 20*des.Millisecond)
 	span(&s.Sample, 10*des.Microsecond)
 	t := &s.Topology
-	def(&t.PerLeaf, 32)
-	def(&t.Spines, 8)
 	def(&t.Gbps, 100)
-	def(&t.UpGbps, 4*t.Gbps)
 	span(&t.Delay, 300*des.Nanosecond)
-	span(&t.UpDelay, des.Microsecond)
-	def(&s.Switch.BufferBytes, 16<<20)
-	span(&s.Switch.Latency, 500*des.Nanosecond)
+	if t.Kind == leafSpine {
+		def(&t.PerLeaf, 32)
+		def(&t.Spines, 8)
+		def(&t.UpGbps, 4*t.Gbps)
+		span(&t.UpDelay, des.Microsecond)
+	}
+	if t.Kind != pairOfHosts {
+		def(&s.Switch.BufferBytes, 16<<20)
+		span(&s.Switch.Latency, 500*des.Nanosecond)
+	}
 	def(&s.NIC.MTU, 4096)
 	def(&s.NIC.Quantum, 1)
 	s.NIC.DCQCN = cmp.Or(s.NIC.DCQCN, "paper15")
 	s.NIC.Cache = cmp.Or(s.NIC.Cache, "none")
 	s.NIC.fillCaches()
-	def(&s.Switch.ECNGbps, t.Gbps)
+	if s.Switch.KmaxBytes != 0 {
+		def(&s.Switch.ECNGbps, t.Gbps)
+	}
 	def(&s.TCP.MSS, 1460)
 	def(&s.TCP.Cores, 16)
 	e := &s.Engine
@@ -54,13 +60,16 @@ func (s *Scenario) fill() {
 	def(&e.EagerBytes, 512)
 	def(&e.SendDepth, 16)
 	def(&e.Threads, 4)
-	def(&e.CPUPercent, 100)
+	if e.FreeCPU {
+		span(&e.StepDelay, 500*des.Nanosecond)
+	} else {
+		def(&e.CPUPercent, 100)
+	}
 	def(&e.RecvDepth, 8)
 	def(&e.WindowBytes, e.FragmentBytes)
 	def(&e.MaxWindowBytes, max(1<<20, e.FragmentBytes))
 	def(&e.InboundBytes, core.InboundOf(float64(t.Gbps), e.FragmentBytes))
 	span(&e.WindowTarget, 5*des.Microsecond)
-	span(&e.StepDelay, 500*des.Nanosecond)
 	def(&e.AckTimeout, 14)
 	def(&e.RetryCount, 7)
 	w := &s.Workload
@@ -71,8 +80,10 @@ func (s *Scenario) fill() {
 		def(&w.Outstanding, 1)
 		def(&w.Replicas, 1)
 		def(&w.Fanout, w.Servers/max(w.Replicas, 1))
-		span(&w.AttemptTimeout, 2*des.Millisecond)
-		span(&w.Deadline, 50*des.Millisecond)
+		if w.Replicas > 1 {
+			span(&w.AttemptTimeout, 2*des.Millisecond)
+			span(&w.Deadline, 50*des.Millisecond)
+		}
 		def(&w.RequestBytes, 256)
 	case trainingKind:
 		def(&w.LoadPercent, 40)
@@ -159,19 +170,38 @@ func (s *Scenario) check() error {
 		return errors.Errorf("sample is %v, want at least %v for that duration: a series has %d points at most", s.Sample, Span(s.Duration.time()/maxSamples), maxSamples)
 	}
 	w, t, e, sw := &s.Workload, &s.Topology, &s.Engine, &s.Switch
-	if err := w.check(); err != nil {
-		return err
+	if !slices.Contains(topologies, t.Kind) {
+		return oneOf("topology.kind", t.Kind, topologies...)
+	}
+	for _, err := range []error{w.check(), s.checkUnused()} {
+		if err != nil {
+			return err
+		}
+	}
+	least := func(used bool) int { // of what is 0 where it is not used
+		if used {
+			return 1
+		}
+		return 0
+	}
+	leaves := least(t.Kind == leafSpine)
+	frame := 0
+	if sw.EgressBytes != 0 {
+		frame = s.NIC.MTU + 100
+		for i := range s.Variants {
+			frame = max(frame, s.Variants[i].mtu(s)+100)
+		}
 	}
 	if err := checkLimits([]limit{
 		{"topology.hosts", t.Hosts, 2, maxHosts, "leave it out: it is what the workload needs"},
-		{"topology.per_leaf", t.PerLeaf, 1, 1024, "it is how many hosts a leaf switch has"},
-		{"topology.spines", t.Spines, 1, 256, "it is how many spine switches there are"},
+		{"topology.per_leaf", t.PerLeaf, leaves, 1024, "it is how many hosts a leaf switch has"},
+		{"topology.spines", t.Spines, leaves, 256, "it is how many spine switches there are"},
 		{"topology.gbps", t.Gbps, 1, 800, "it is the rate of a host's link"},
-		{"topology.up_gbps", t.UpGbps, 1, 8000, "it is the rate of links between switches"},
-		{"switch.buffer_bytes", sw.BufferBytes, 1, 1 << 40, "chips have 16 to 64 MiB"},
-		{"switch.egress_bytes", sw.EgressBytes, 0, 1 << 40, "0 is no bound of one queue"},
+		{"topology.up_gbps", t.UpGbps, leaves, 8000, "it is the rate of links between switches"},
+		{"switch.buffer_bytes", sw.BufferBytes, least(t.Kind != pairOfHosts), 1 << 40, "chips have 16 to 64 MiB"},
+		{"switch.egress_bytes", sw.EgressBytes, frame, 1 << 40, "a queue has room for a frame, and 0 is no bound"},
 		{"switch.ecn_kmin_bytes", sw.KminBytes, 0, sw.KmaxBytes, "give ecn_kmax_bytes too, and not less"},
-		{"switch.ecn_gbps", sw.ECNGbps, 1, 8000, "it is the rate that the thresholds are for"},
+		{"switch.ecn_gbps", sw.ECNGbps, least(sw.KmaxBytes != 0), 8000, "it is the rate that the thresholds are for"},
 		{"tcp.mss_bytes", s.TCP.MSS, 100, 8942, "it is a segment's payload: 1460 fits a frame of 1500 bytes"},
 		{"tcp.cores", s.TCP.Cores, 1, 1024, "it is a number of processor cores"},
 		{"nic.dcqcn_params.increase_bytes", s.NIC.Params.IncreaseBytes, 0, math.MaxInt32, "0 is as nic.dcqcn has it"},
@@ -184,7 +214,7 @@ func (s *Scenario) check() error {
 		{"engine.fragment_bytes", e.FragmentBytes, 256, 16 << 20, "it is what one WRITE or READ carries"},
 		{"engine.eager_bytes", e.EagerBytes, 256, 1 << 20, "messages up to here are one SEND"},
 		{"engine.threads", e.Threads, 1, 256, "it is how many cores do the work of engines"},
-		{"engine.cpu_percent", e.CPUPercent, 1, 10_000, "it is of the assumed costs; free_cpu is without any"},
+		{"engine.cpu_percent", e.CPUPercent, least(!e.FreeCPU), 10_000, "it is of the assumed costs; free_cpu is without any"},
 		{"engine.send_depth", e.SendDepth, 2, 1 << 15, "it is the length of an engine's chain"},
 		{"engine.recv_depth", e.RecvDepth, 4, 1 << 15, "it is how many receives are posted"},
 		{"engine.window_bytes", e.WindowBytes, e.FragmentBytes, maxWindow, "a window has room for a fragment"},
@@ -207,16 +237,13 @@ func (s *Scenario) check() error {
 	if caches[s.NIC.Cache] == nil {
 		return oneOf("nic.cache", s.NIC.Cache, "none", "cx5", "cx6")
 	}
-	if !slices.Contains(topologies, t.Kind) {
-		return oneOf("topology.kind", t.Kind, topologies...)
-	}
 	if n := s.needs(); n > t.Hosts {
 		return errors.Errorf("topology.hosts is %d, and the workload has %d: leave it out, or give it as many", t.Hosts, n)
 	}
-	if t.Kind == "pair" && t.Hosts != 2 {
+	if t.Kind == pairOfHosts && t.Hosts != 2 {
 		return errors.Errorf("topology.hosts is %d, want 2 for a pair: take kind \"single\" for more", t.Hosts)
 	}
-	for _, err := range []error{s.checkCaches(), s.checkSteps(), s.checkSweep(), s.checkFaults(), s.checkVariants()} {
+	for _, err := range []error{s.checkCaches(), s.checkSteps(), s.checkVariants(), s.checkSweep(), s.checkFaults()} {
 		if err != nil {
 			return err
 		}
@@ -244,6 +271,7 @@ func (w *Workload) check() error {
 	case incastKind:
 		add("senders", w.Senders, 1, maxHosts-1, "it is how many hosts send to one")
 		add("outstanding", w.Outstanding, 1, 128, "it is how many messages a sender has under way")
+		add("rate_per_s", w.Rate, 0, 1_000_000_000, "it is of all senders together; 0 is as fast as answers come")
 	case trainingKind:
 		add("trainers", w.Trainers, 1, maxHosts, "they push to the servers")
 		add("servers", w.Servers, 1, maxHosts, "trainers push to them")
@@ -265,8 +293,10 @@ func (w *Workload) check() error {
 	default:
 		return oneOf("workload.kind", w.Kind, incastKind, trainingKind, inferenceKind, connectionsKind)
 	}
-	if err := checkLimits(limits); err != nil {
-		return err
+	for _, err := range []error{checkLimits(limits), w.checkUnused()} {
+		if err != nil {
+			return err
+		}
 	}
 	z := &w.Size
 	switch {
@@ -316,6 +346,12 @@ func (s *Scenario) checkVariants() error {
 		seen[v.Name] = true
 		if !slices.Contains(transports, v.Transport) {
 			return oneOf("variants.transport", v.Transport, transports...)
+		}
+		if err := v.checkUnused(&s.NIC); err != nil {
+			return err
+		}
+		if v.WindowTarget.time() > des.Second {
+			return errors.Errorf("variants.window_target of %q is %v, want at most 1s: it is the queueing that the window aims at", v.Name, v.WindowTarget)
 		}
 		if v.Gbps != 0 {
 			if err := checkLimits([]limit{{"variants.gbps", v.Gbps, 1, 800, "it is the rate of a host's link"}}); err != nil {

@@ -64,7 +64,7 @@ func TestBadFiles(t *testing.T) {
 		{`"senders": 2`, `"senders": 2, "memory_bytes": 1048576`, []string{"workload.memory_bytes is 1048576 and nic.mtt_cache has no entries"}},
 		{`["dcqcn"]`, `["dcqcn"], "nic": {"mtt_cache": {"entries": 5}}, "sweep": {"of": "memory_mib", "values": [1, 5000]}`, []string{"sweep.values: at 5000", "workload.memory_bytes is 5242880000, want 1048576 to 4294967296"}},
 		{`["dcqcn"]`, `["dcqcn"], "switch": {"ecn_kmin_bytes": 5}`, []string{"switch.ecn_kmin_bytes is 5, want 0 to 0", "ecn_kmax_bytes"}},
-		{`["dcqcn"]`, `["dcqcn"], "switch": {"ecn_pmax": 2}`, []string{"switch.ecn_pmax is 2, want 0 to 1"}},
+		{`["dcqcn"]`, `["dcqcn"], "switch": {"ecn_kmax_bytes": 9, "ecn_pmax": 2}`, []string{"switch.ecn_pmax is 2, want 0 to 1"}},
 		{`["dcqcn"]`, `["dcqcn"], "engine": {"retry_count": 9}`, []string{"engine.retry_count is 9, want 1 to 7"}},
 		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "size", "values": [1]}`, []string{`sweep.of is "size"`, "senders"}},
 		{`["dcqcn"]`, `["dcqcn"], "sweep": {"of": "senders", "values": []}`, []string{"sweep.values is empty"}},

@@ -37,11 +37,62 @@ var faultKinds = map[string]struct{ host, rate, percent, gbps, sw, leaf, ends bo
 
 func (s *Scenario) checkFaults() error {
 	for i := range s.Faults {
-		if err := s.checkFault(&s.Faults[i]); err != nil {
+		f := &s.Faults[i]
+		err := s.checkFault(f)
+		if err == nil {
+			err = s.checkIdleFault(f)
+		}
+		for k := range i {
+			if err == nil {
+				err = f.clash(&s.Faults[k])
+			}
+		}
+		if err != nil {
 			return errors.Wrapf(err, "fault %d of %d", i+1, len(s.Faults))
 		}
 	}
 	return nil
+}
+
+// checkIdleFault refuses a fault that would change nothing.
+func (s *Scenario) checkIdleFault(f *Fault) error {
+	list := []unused{
+		{"faults.kind stuck-pause", f.Kind == stuckFault, s.Switch.Lossy, "switch.lossy is of a network in which nobody obeys pauses"},
+		{"faults.percent", f.Kind == slowFault, f.Percent == 100, "100 is as fast as without the fault"},
+	}
+	for i := range s.Variants {
+		v := &s.Variants[i]
+		raw := v.Transport == rcTransport || v.Transport == udTransport
+		list = append(list,
+			unused{"faults.kind slow", f.Kind == slowFault, raw, "variant " + v.Name + " has transport " + v.Transport + ", which takes no processor time"},
+			unused{"faults.gbps", f.Kind == slowMemoryFault, v.Gbps != 0 && f.Gbps >= v.Gbps, "variants.gbps of " + v.Name + " is not more"},
+		)
+	}
+	return refuseUnused(list)
+}
+
+// clash refuses two faults of one thing at a time: the end of one would end the other, and
+// after a crash there is nothing to have a fault.
+func (f *Fault) clash(o *Fault) error {
+	same := func(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+	if !same(f.Host, o.Host) || !same(f.Switch, o.Switch) || !same(f.Leaf, o.Leaf) {
+		return nil
+	}
+	if f.Kind == crashFault || o.Kind == crashFault {
+		crash, other := f, o
+		if o.Kind == crashFault {
+			crash, other = o, f
+		}
+		if other.At < crash.At {
+			return nil
+		}
+		return errors.Errorf("faults.at of %q is %v, and the host has crashed at %v: give an earlier time, or leave one of them out", other.Kind, other.At, crash.At)
+	}
+	lossy := func(kind string) bool { return kind == lossFault || kind == corruptFault }
+	if f.Kind != o.Kind && !(lossy(f.Kind) && lossy(o.Kind)) || f.Until != 0 && f.Until <= o.At || o.Until != 0 && o.Until <= f.At {
+		return nil
+	}
+	return errors.Errorf("faults.at of %q is %v, while %q from %v of the same place lasts, with which it would end: give other times, or leave one of them out", f.Kind, f.At, o.Kind, o.At)
 }
 
 func (s *Scenario) checkFault(f *Fault) error {
@@ -49,7 +100,7 @@ func (s *Scenario) checkFault(f *Fault) error {
 	switch {
 	case !ok:
 		return oneOf("faults.kind", f.Kind, slices.Sorted(maps.Keys(faultKinds))...)
-	case k.leaf && s.Topology.Kind != "leafspine":
+	case k.leaf && s.Topology.Kind != leafSpine:
 		return errors.Errorf("faults.kind is %q, which needs links between switches: take topology.kind \"leafspine\"", f.Kind)
 	case f.At > s.Duration:
 		return errors.Errorf("faults.at of %q is %v, want at most duration, %v: later there is no load", f.Kind, f.At, s.Duration)
@@ -77,6 +128,14 @@ func (s *Scenario) checkFault(f *Fault) error {
 			return errors.Errorf("faults.%s of %q has no meaning: leave it out", n.name, f.Kind)
 		}
 	}
+	for _, n := range []struct {
+		name      string
+		set, want bool
+	}{{"rate", f.Rate != 0, k.rate}, {"percent", f.Percent != 0, k.percent}, {"gbps", f.Gbps != 0, k.gbps}} {
+		if n.set && !n.want {
+			return errors.Errorf("faults.%s of %q has no meaning: leave it out", n.name, f.Kind)
+		}
+	}
 	if k.rate && !(f.Rate > 0 && f.Rate <= 1) {
 		return errors.Errorf("faults.rate of %q is %v, want more than 0, to 1: it is a share of frames", f.Kind, f.Rate)
 	}
@@ -93,9 +152,9 @@ func (s *Scenario) checkFault(f *Fault) error {
 func (s *Scenario) switches() int {
 	t := &s.Topology
 	switch t.Kind {
-	case "single":
+	case single:
 		return 1
-	case "leafspine":
+	case leafSpine:
 		return t.Spines + (t.Hosts+t.PerLeaf-1)/t.PerLeaf
 	}
 	return 0

@@ -36,3 +36,19 @@ func TestStuckPause(t *testing.T) {
 		t.Errorf("%d unfinished, the slowest took %d ns, %d drops", c.Unfinished, c.MaxNS, r.Counter("dropped_packets"))
 	}
 }
+
+// TestCrashWithoutEngine: what has no engine loses its peer, too, when that crashes.
+func TestCrashWithoutEngine(t *testing.T) {
+	for _, transport := range []string{rcTransport, udTransport} {
+		s := load(t, "incast")
+		host := 0
+		s.Variants = []Variant{{Name: transport, Transport: transport}}
+		if err := s.SetDuration(2 * des.Millisecond); err != nil {
+			t.Fatal(err)
+		}
+		s.Faults = []Fault{{At: Span(des.Millisecond), Kind: crashFault, Host: &host}}
+		if c := runAll(t, s)[0].Class("message"); c.Count == 0 || c.Unfinished == 0 {
+			t.Errorf("%s: %d messages, %d did not end", transport, c.Count, c.Unfinished)
+		}
+	}
+}

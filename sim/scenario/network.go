@@ -52,8 +52,14 @@ const rdmaTransport = "rdma"
 // transports are those that a variant may name.
 var transports = []string{rdmaTransport, "tcp-cubic-200", "tcp-cubic-5", "tcp-dctcp-5", rcTransport, udTransport}
 
-// topologies are the kinds of them.
-var topologies = []string{"single", "leafspine", "pair"}
+// Kinds of topologies.
+const (
+	single      = "single"
+	leafSpine   = "leafspine"
+	pairOfHosts = "pair"
+)
+
+var topologies = []string{single, leafSpine, pairOfHosts}
 
 // caches are the profiles of a NIC's cache of contexts.
 var caches = map[string]func() fabric.Contexts{
@@ -119,9 +125,9 @@ func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
 	var f *fabric.Fabric
 	var err error
 	switch t.Kind {
-	case "single":
+	case single:
 		f, err = fabric.Single(cfg, t.Hosts, down)
-	case "pair":
+	case pairOfHosts:
 		f, err = fabric.Pair(cfg, down)
 	default:
 		f, err = fabric.LeafSpine(cfg, t.Hosts, t.PerLeaf, t.Spines, down, fabric.Link{Gbps: t.UpGbps, Delay: t.UpDelay.time()})

@@ -56,7 +56,12 @@ func (n *verbs) fabric() *fabric.Fabric { return n.f }
 
 func (n *verbs) settle() error { return nil }
 
-func (n *verbs) fault(*Fault, bool) {}
+// fault does what a crash means: the host's link is cut, which is all that its peers see.
+func (n *verbs) fault(f *Fault, _ bool) {
+	if f.Kind == crashFault {
+		n.f.Host(*f.Host).SetDown(true)
+	}
+}
 
 func (n *verbs) counters(*Run) {}
 

@@ -37,15 +37,17 @@ func (s *Scenario) scale(hosts int) error {
 	if err := c.resize(hosts); err != nil {
 		return err
 	}
-	if c.Topology.Kind != "pair" {
+	if c.Topology.Kind != pairOfHosts {
 		was, now := s.headroom(), c.headroom()
 		pool := s.Switch.BufferBytes - was
 		shrink := func(v int) int { return int(int64(v) * int64(c.pairs()) / int64(max(s.pairs(), 1))) }
 		c.Switch.BufferBytes = now + max(shrink(pool), 4*c.NIC.MTU)
-		if c.Topology.Kind == "leafspine" {
+		if c.Topology.Kind == leafSpine {
 			thresholds := func(v int) int { return int(int64(v) * int64(c.Switch.BufferBytes) / int64(s.Switch.BufferBytes)) }
 			c.Switch.KminBytes, c.Switch.KmaxBytes = thresholds(s.Switch.KminBytes), thresholds(s.Switch.KmaxBytes)
+			c.Switch.EgressBytes = thresholds(s.Switch.EgressBytes)
 		}
+		c.Switch.EgressBytes = min(c.Switch.EgressBytes, c.Switch.BufferBytes)
 	}
 	c.Faults = slices.Clone(s.Faults)
 	for i := range c.Faults {
@@ -102,7 +104,7 @@ func (s *Scenario) resize(hosts int) error {
 		w.Think = Span(int64(w.Think) * int64(w.Servers) / int64(was)) // as the time of a fetch
 	}
 	t.Hosts = hosts
-	if t.Kind == "leafspine" {
+	if t.Kind == leafSpine {
 		was := t.PerLeaf
 		t.PerLeaf = min(was, max(hosts/3, 1))
 		t.Spines = max(t.Spines*t.PerLeaf/was, 1)
@@ -128,7 +130,7 @@ func (s *Scenario) headroom() int {
 	t := &s.Topology
 	cfg := fabric.Config{NIC: fabric.NICConfig{MTU: mtuOf(s.NIC.MTU)}}
 	host := cfg.HeadroomBytes(fabric.Link{Gbps: t.Gbps, Delay: t.Delay.time()}, true)
-	if t.Kind == "single" {
+	if t.Kind == single {
 		return t.Hosts * host
 	}
 	up := cfg.HeadroomBytes(fabric.Link{Gbps: t.UpGbps, Delay: t.UpDelay.time()}, false)

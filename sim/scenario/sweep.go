@@ -31,7 +31,9 @@ var sweeps = map[string]func(s *Scenario, v int) error{
 	"memory_mib":   setting(func(s *Scenario, v int) { s.Workload.MemoryBytes = v << 20 }),
 	"window_bytes": setting(func(s *Scenario, v int) {
 		for i := range s.Variants {
-			s.Variants[i].WindowBytes = v
+			if s.Variants[i].Transport == rdmaTransport {
+				s.Variants[i].WindowBytes = v
+			}
 		}
 	}),
 }
@@ -64,6 +66,9 @@ func (s *Scenario) checkSweep() error {
 	}
 	if len(s.Sweep.Values) == 0 {
 		return errors.New("sweep.values is empty, want at least one whole number")
+	}
+	if err := s.Sweep.checkUnused(s); err != nil {
+		return err
 	}
 	for _, v := range s.Sweep.Values {
 		if v < 0 || v > math.MaxInt32 {
