@@ -11,6 +11,10 @@ const (
 	// that it woke wait for a core, where there are not more of these than workers, and the
 	// scheduler itself makes room after 10 ms only.
 	yieldAfter = 50 * time.Microsecond
+	// yieldAnyway is the same when it has woken nobody since, as in most turns of long
+	// messages. Letting others run wakes a thread, if one sleeps, and the worker is often on
+	// another core afterwards.
+	yieldAnyway = time.Millisecond
 
 	// longAway is how long it takes until a worker that let others run has its turn again
 	// if these do not wait for anything, but compute: the scheduler lets each of them run
@@ -37,6 +41,7 @@ const (
 // clock is handed in.
 type pace struct {
 	spin time.Duration // Config.Spin
+	told *bool         // whether it has woken anybody since it let others run
 
 	idle    int           // turns without work, in a row
 	since   time.Duration // the last that had some
@@ -60,7 +65,10 @@ func (p *pace) next(now time.Duration, busy bool) step {
 	}
 	if busy {
 		p.idle, p.since = 0, now
-		if now-p.back < max(yieldAfter, p.away) { // as long as the others had
+		switch t := now - p.back; {
+		case t < max(yieldAfter, p.away): // as long as the others had
+			return stepTurn
+		case !*p.told && t < yieldAnyway:
 			return stepTurn
 		}
 		return stepYield
@@ -72,7 +80,7 @@ func (p *pace) next(now time.Duration, busy bool) step {
 }
 
 // leave says that the worker lets others run now, until the next turn.
-func (p *pace) leave(now time.Duration) { p.gone, p.left = true, now }
+func (p *pace) leave(now time.Duration) { p.gone, p.left, *p.told = true, now, false }
 
 // slept says that the worker was blocked until now.
 func (p *pace) slept(now time.Duration) { p.idle, p.since = 0, now }

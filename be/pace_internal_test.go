@@ -9,6 +9,9 @@ import (
 // whenever they are let to, and gives the time that passed and how often it blocked.
 func runPace(p *pace, turns int, busy func(i int) bool, others time.Duration) (took time.Duration, sleeps int) {
 	const turn = time.Microsecond
+	if p.told == nil {
+		p.told = new(bool)
+	}
 	for i := range turns {
 		begun := took
 		took += turn
@@ -39,10 +42,18 @@ func TestPace(t *testing.T) {
 	if _, sleeps := runPace(&p, 100, idleTurns, 0); sleeps != 1 {
 		t.Errorf("blocked %d times in 100 idle turns of 1 µs, with 80 µs of spinning", sleeps)
 	}
-	p = pace{}
-	took, _ := runPace(&p, 1000, busyTurns, 10*time.Microsecond)
-	if yields := (took - 1000*time.Microsecond) / (10 * time.Microsecond); yields < 15 || yields > 21 {
-		t.Errorf("let others run %d times in 1 ms of work, want every %v", yields, yieldAfter)
+	for _, c := range []struct {
+		told bool
+		want time.Duration
+	}{{true, yieldAfter}, {false, yieldAnyway}} {
+		const others = 10 * time.Microsecond
+		var told bool
+		p = pace{told: &told}
+		took, _ := runPace(&p, 10_000, func(int) bool { told = c.told; return true }, others)
+		yields := (took - 10*time.Millisecond) / others
+		if most := 10 * time.Millisecond / c.want; yields < most*3/4 || yields > most {
+			t.Errorf("let others run %d times in 10 ms of work, want every %v (woke somebody: %v)", yields, c.want, c.told)
+		}
 	}
 }
 

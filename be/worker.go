@@ -138,7 +138,7 @@ func (w *worker) run() {
 	if w.n.cfg.LockThreads {
 		runtime.LockOSThread() // until the goroutine ends
 	}
-	p := pace{spin: w.n.cfg.Spin}
+	p := pace{spin: w.n.cfg.Spin, told: &w.scratch.Told}
 	for {
 		busy := w.turn()
 		if w.quit {

@@ -181,6 +181,7 @@ func (e *Engine) onData(s *Socket, h *wire.Header, entry, n int) error {
 func (e *Engine) whole(s *Socket, seq uint32, b []byte) {
 	if s.inHead == nil || s.unordered {
 		e.counts.received++
+		e.chain.scratch.Told = true
 		e.h.Message(s, b, 0)
 		return
 	}
@@ -281,6 +282,7 @@ func (e *Engine) finish(in *incoming) {
 		e.Taken(s, 1)
 	default:
 		e.counts.received++
+		e.chain.scratch.Told = true
 		e.h.Message(s, in.buf, in.reserved)
 	}
 	e.recycleIncoming(in)

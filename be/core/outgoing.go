@@ -236,6 +236,7 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 		e.recycleOutgoing(m)
 	} else if done := m.done; done != nil && !m.gathers() {
 		m.done = nil
+		e.chain.scratch.Told = true
 		done(err)
 	}
 }
@@ -252,6 +253,7 @@ func (e *Engine) recycleOutgoing(m *outgoing) {
 	m.length, m.seq, m.refs, m.known, m.large, m.state, m.more = 0, 0, 0, false, false, sendQueued, false
 	e.chain.scratch.out = m
 	if done != nil {
+		e.chain.scratch.Told = true
 		done(err)
 	}
 }

@@ -16,6 +16,10 @@ type Scratch struct {
 	recvs []qp.RecvWR
 	out   *outgoing // free ones
 	in    *incoming
+
+	// Told is set whenever an application is handed a message, or told what became of one:
+	// a goroutine of it may wait for a core then.
+	Told bool
 }
 
 // NewScratch is for engines of these depths, and requests of width segments, at least two.
