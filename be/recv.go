@@ -111,7 +111,7 @@ func (s *Socket) hand(m message) {
 // wait for: Alloc, Free, Post, PostGather and Close may be called from it; Send, Recv,
 // Dial and the node's Close would wait for the worker that calls them. A message
 // counts as taken when fn is called, so the peer is never held back: work that takes
-// longer belongs into a Mux.
+// longer belongs into a Mux. A panic in fn, as in the done of a Post, ends the program.
 func (s *Socket) OnMessage(fn func(b []byte, err error)) {
 	ok := s.conn.w.submit(calling(func() {
 		s.fn, s.direct = fn, true
