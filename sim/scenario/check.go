@@ -33,14 +33,7 @@ func (s *Scenario) fill() {
 	span(&s.Drain, 20*des.Millisecond)
 	span(&s.Sample, 10*des.Microsecond)
 	t := &s.Topology
-	def(&t.Gbps, 100)
-	span(&t.Delay, 300*des.Nanosecond)
-	if t.Kind == leafSpine {
-		def(&t.PerLeaf, 32)
-		def(&t.Spines, 8)
-		def(&t.UpGbps, 4*t.Gbps)
-		span(&t.UpDelay, des.Microsecond)
-	}
+	t.fill(s.needs())
 	if t.Kind != pairOfHosts {
 		def(&s.Switch.BufferBytes, 16<<20)
 		span(&s.Switch.Latency, 500*des.Nanosecond)
@@ -55,6 +48,8 @@ func (s *Scenario) fill() {
 	}
 	def(&s.TCP.MSS, 1460)
 	def(&s.TCP.Cores, 16)
+	def(&s.TCP.FirstWindow, 10)
+	def(&s.TCP.AckEvery, 2)
 	e := &s.Engine
 	def(&e.FragmentBytes, 8<<10)
 	def(&e.EagerBytes, 512)
@@ -76,6 +71,9 @@ func (s *Scenario) fill() {
 	switch w.Kind {
 	case incastKind, connectionsKind:
 		def(&w.Outstanding, 2)
+	case flowsKind:
+		def(&w.Outstanding, 2)
+		w.fillFlows(s.Duration)
 	case inferenceKind:
 		def(&w.Outstanding, 1)
 		def(&w.Replicas, 1)
@@ -90,9 +88,6 @@ func (s *Scenario) fill() {
 		def(&w.ReplyBytes, 64)
 		def(&w.VictimBytes, 4000)
 		span(&w.VictimPeriod, 20*des.Microsecond)
-	}
-	if t.Hosts == 0 {
-		t.Hosts = s.needs()
 	}
 	for i := range s.Variants {
 		v := &s.Variants[i]
@@ -117,6 +112,8 @@ func (s *Scenario) needs() int {
 		return w.Rankers + w.Servers
 	case connectionsKind:
 		return w.Clients + 1
+	case flowsKind:
+		return w.flowHosts()
 	}
 	return 0
 }
@@ -152,7 +149,7 @@ func (s *Scenario) check() error {
 		low, high des.Time
 		remedy    string
 	}{
-		{"duration", s.Duration, des.Microsecond, des.Second, "it is the virtual time of the load"},
+		{"duration", s.Duration, des.Microsecond, 1000 * des.Second, "it is the virtual time of the load"},
 		{"warmup", s.Warmup, 0, s.Duration.time() - 1, "it is a part of duration"},
 		{"drain", s.Drain, 0, 100 * des.Second, "it is how long messages under way may take at the end"},
 		{"sample", s.Sample, 100 * des.Nanosecond, des.Second, "it is the period of time series"},
@@ -170,8 +167,8 @@ func (s *Scenario) check() error {
 		return errors.Errorf("sample is %v, want at least %v for that duration: a series has %d points at most", s.Sample, Span(s.Duration.time()/maxSamples), maxSamples)
 	}
 	w, t, e, sw := &s.Workload, &s.Topology, &s.Engine, &s.Switch
-	if !slices.Contains(topologies, t.Kind) {
-		return oneOf("topology.kind", t.Kind, topologies...)
+	if err := oneOf("topology.kind", t.Kind, topologies...); err != nil {
+		return err
 	}
 	for _, err := range []error{w.check(), s.checkUnused()} {
 		if err != nil {
@@ -184,7 +181,6 @@ func (s *Scenario) check() error {
 		}
 		return 0
 	}
-	leaves := least(t.Kind == leafSpine)
 	frame := 0
 	if sw.EgressBytes != 0 {
 		frame = s.NIC.MTU + 100
@@ -193,11 +189,10 @@ func (s *Scenario) check() error {
 		}
 	}
 	if err := checkLimits([]limit{
-		{"topology.hosts", t.Hosts, 2, maxHosts, "leave it out: it is what the workload needs"},
-		{"topology.per_leaf", t.PerLeaf, leaves, 1024, "it is how many hosts a leaf switch has"},
-		{"topology.spines", t.Spines, leaves, 256, "it is how many spine switches there are"},
-		{"topology.gbps", t.Gbps, 1, 800, "it is the rate of a host's link"},
-		{"topology.up_gbps", t.UpGbps, leaves, 8000, "it is the rate of links between switches"},
+		{"switch.pause_bytes", sw.PauseBytes, 0, 1 << 40, "0 is a share of the free buffer"},
+		{"switch.tcp_ecn_bytes", sw.TCPECNBytes, 0, 1 << 30, "it is K of DCTCP for each 10 Gb/s, 0 is 30000"},
+		{"tcp.initial_window", s.TCP.FirstWindow, 1, 1000, "it is a number of segments"},
+		{"tcp.ack_segments", s.TCP.AckEvery, 1, 1000, "it is a number of segments"},
 		{"switch.buffer_bytes", sw.BufferBytes, least(t.Kind != pairOfHosts), 1 << 40, "chips have 16 to 64 MiB"},
 		{"switch.egress_bytes", sw.EgressBytes, frame, 1 << 40, "a queue has room for a frame, and 0 is no bound"},
 		{"switch.ecn_kmin_bytes", sw.KminBytes, 0, sw.KmaxBytes, "give ecn_kmax_bytes too, and not less"},
@@ -225,25 +220,35 @@ func (s *Scenario) check() error {
 	}); err != nil {
 		return err
 	}
-	if !(sw.Pmax >= 0 && sw.Pmax <= 1) {
-		return errors.Errorf("switch.ecn_pmax is %v, want 0 to 1: it is a probability", sw.Pmax)
+	for _, f := range []struct {
+		name    string
+		v, most float64
+		remedy  string
+	}{
+		{"switch.ecn_pmax", sw.Pmax, 1, "it is a probability"},
+		{"switch.pause_share", sw.PauseShare, 1000, "it is a share of the free buffer"},
+		{"switch.lossy_share", sw.LossyShare, 1000, "it is a share of the free buffer"},
+	} {
+		if !(f.v >= 0 && f.v <= f.most) {
+			return errors.Errorf("%s is %v, want 0 to %v: %s", f.name, f.v, f.most, f.remedy)
+		}
 	}
 	if err := checkMTU("nic.mtu_bytes", s.NIC.MTU); err != nil {
 		return err
 	}
-	if _, ok := dcqcnProfiles[s.NIC.DCQCN]; !ok {
-		return oneOf("nic.dcqcn", s.NIC.DCQCN, "paper15", "nic", "ns3", "off")
+	if err := oneOf("nic.dcqcn", s.NIC.DCQCN, "paper15", "nic", "ns3", "off"); err != nil {
+		return err
 	}
-	if caches[s.NIC.Cache] == nil {
-		return oneOf("nic.cache", s.NIC.Cache, "none", "cx5", "cx6")
+	if err := oneOf("nic.cache", s.NIC.Cache, "none", "cx5", "cx6"); err != nil {
+		return err
+	}
+	if err := t.checkShape(); err != nil {
+		return err
 	}
 	if n := s.needs(); n > t.Hosts {
 		return errors.Errorf("topology.hosts is %d, and the workload has %d: leave it out, or give it as many", t.Hosts, n)
 	}
-	if t.Kind == pairOfHosts && t.Hosts != 2 {
-		return errors.Errorf("topology.hosts is %d, want 2 for a pair: take kind \"single\" for more", t.Hosts)
-	}
-	for _, err := range []error{s.checkCaches(), s.checkSteps(), s.checkVariants(), s.checkSweep(), s.checkFaults()} {
+	for _, err := range []error{s.checkCaches(), s.checkFlows(), s.checkSteps(), s.checkVariants(), s.checkSweep(), s.checkFaults()} {
 		if err != nil {
 			return err
 		}
@@ -258,7 +263,11 @@ func checkMTU(name string, v int) error {
 	return nil
 }
 
+// oneOf is an error unless the value is one of the choices.
 func oneOf(name, got string, choices ...string) error {
+	if slices.Contains(choices, got) {
+		return nil
+	}
 	return errors.Errorf("%s is %q, want one of %s", name, got, strings.Join(choices, ", "))
 }
 
@@ -290,26 +299,34 @@ func (w *Workload) check() error {
 		add("connections", w.Connections, 1, 100_000, "it is the number of sockets in all")
 		add("outstanding", w.Outstanding, 1, 128, "it is how many messages a socket has under way")
 		add("rate_per_s", w.Rate, 0, 1_000_000_000, "it is of all sockets together; 0 is as fast as answers come")
+	case flowsKind:
+		if len(w.Flows) == 0 {
+			return errors.New("workload.flows is empty, want at least one, as {\"from\": 1, \"to\": 0}")
+		}
+		return w.checkUnused() // each flow has a check of its own
 	default:
-		return oneOf("workload.kind", w.Kind, incastKind, trainingKind, inferenceKind, connectionsKind)
+		return oneOf("workload.kind", w.Kind, incastKind, trainingKind, inferenceKind, connectionsKind, flowsKind)
 	}
 	for _, err := range []error{checkLimits(limits), w.checkUnused()} {
 		if err != nil {
 			return err
 		}
 	}
-	z := &w.Size
+	return w.Size.check("workload.size")
+}
+
+func (z *Sizes) check(name string) error {
 	switch {
 	case z.Fixed != 0 && (z.Mean != 0 || z.P99 != 0):
-		return errors.New("workload.size has fixed and mean or p99: leave one of them out")
+		return errors.Errorf("%s has fixed and mean or p99: leave one of them out", name)
 	case z.Fixed != 0:
-		return checkLimits([]limit{{"workload.size.fixed", z.Fixed, 1, maxMessage, "it is a message's length"}})
+		return checkLimits([]limit{{name + ".fixed", z.Fixed, 1, maxMessage, "it is a message's length"}})
 	}
-	if err := checkLimits([]limit{{"workload.size.mean", z.Mean, 1, maxMessage, "give mean and p99, or fixed"}}); err != nil {
+	if err := checkLimits([]limit{{name + ".mean", z.Mean, 1, maxMessage, "give mean and p99, or fixed"}}); err != nil {
 		return err
 	}
 	// Above 14.9 times the mean no lognormal distribution has its 99th percentile.
-	return checkLimits([]limit{{"workload.size.p99", z.P99, z.Mean, min(14*z.Mean, math.MaxInt32), "it is the 99th percentile: from the mean to 14 times that"}})
+	return checkLimits([]limit{{name + ".p99", z.P99, z.Mean, min(14*z.Mean, math.MaxInt32), "it is the 99th percentile: from the mean to 14 times that"}})
 }
 
 // maxSteps bounds the steps of a training.
@@ -344,8 +361,11 @@ func (s *Scenario) checkVariants() error {
 			return errors.Errorf("variants has %q twice: leave one of them out", v.Name)
 		}
 		seen[v.Name] = true
-		if !slices.Contains(transports, v.Transport) {
-			return oneOf("variants.transport", v.Transport, transports...)
+		if err := oneOf("variants.transport", v.Transport, transports...); err != nil {
+			return err
+		}
+		if err := v.checkTCP(); err != nil {
+			return err
 		}
 		if err := v.checkUnused(&s.NIC); err != nil {
 			return err
@@ -363,8 +383,10 @@ func (s *Scenario) checkVariants() error {
 				return err
 			}
 		}
-		if z := &s.Workload.Size; v.Transport == rcTransport && max(z.Fixed, z.P99) > rawMessage/4 {
-			return errors.Errorf("workload.size is up to %d bytes, want at most %d with transport rc: it is what its receives have room for", max(z.Fixed, z.P99), rawMessage/4)
+		if v.Transport == rcTransport {
+			if err := s.Workload.checkRaw(); err != nil {
+				return err
+			}
 		}
 		if v.WindowBytes != 0 && v.WindowBytes < s.Engine.FragmentBytes || v.WindowBytes > maxWindow {
 			return errors.Errorf("variants.window_bytes of %q is %d, want %d, a fragment, to %d, or 0 for none", v.Name, v.WindowBytes, s.Engine.FragmentBytes, maxWindow)

@@ -111,7 +111,7 @@ func (s *Scenario) checkFault(f *Fault) error {
 	case f.Kind == crashFault && f.Until != 0:
 		return errors.Errorf("faults.until of %q is %v: a host that crashed does not come back: leave it out", f.Kind, f.Until)
 	}
-	switches := s.switches()
+	switches := s.Topology.switches()
 	if k.leaf {
 		switches = s.Topology.Spines
 	}
@@ -120,7 +120,7 @@ func (s *Scenario) checkFault(f *Fault) error {
 		v    *int
 		want bool
 		end  int
-	}{{"host", f.Host, k.host, s.Topology.Hosts}, {"switch", f.Switch, k.sw, switches}, {"leaf", f.Leaf, k.leaf, s.switches() - s.Topology.Spines}} {
+	}{{"host", f.Host, k.host, s.Topology.Hosts}, {"switch", f.Switch, k.sw, switches}, {"leaf", f.Leaf, k.leaf, s.Topology.switches() - s.Topology.Spines}} {
 		switch {
 		case n.want && (n.v == nil || *n.v < 0 || *n.v >= n.end):
 			return errors.Errorf("faults.%s of %q is missing or too large, want 0 to %d: it is a number from 0", n.name, f.Kind, n.end-1)
@@ -146,18 +146,6 @@ func (s *Scenario) checkFault(f *Fault) error {
 		return errors.Errorf("faults.gbps of %q is %d, want 1 to %d, less than the link's", f.Kind, f.Gbps, s.Topology.Gbps-1)
 	}
 	return nil
-}
-
-// switches is how many the topology has: spines come first.
-func (s *Scenario) switches() int {
-	t := &s.Topology
-	switch t.Kind {
-	case single:
-		return 1
-	case leafSpine:
-		return t.Spines + (t.Hosts+t.PerLeaf-1)/t.PerLeaf
-	}
-	return 0
 }
 
 // plan has the faults happen.

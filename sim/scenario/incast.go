@@ -8,6 +8,7 @@ var workloads = map[string]func() workload{
 	trainingKind:    func() workload { return new(training) },
 	inferenceKind:   func() workload { return new(inference) },
 	connectionsKind: func() workload { return new(incast) },
+	flowsKind:       func() workload { return new(flows) },
 }
 
 // incast has many hosts send to one, over a connection each or many (kind

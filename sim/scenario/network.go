@@ -50,16 +50,7 @@ func expect(lines int) error {
 const rdmaTransport = "rdma"
 
 // transports are those that a variant may name.
-var transports = []string{rdmaTransport, "tcp-cubic-200", "tcp-cubic-5", "tcp-dctcp-5", rcTransport, udTransport}
-
-// Kinds of topologies.
-const (
-	single      = "single"
-	leafSpine   = "leafspine"
-	pairOfHosts = "pair"
-)
-
-var topologies = []string{single, leafSpine, pairOfHosts}
+var transports = []string{rdmaTransport, "tcp-cubic-200", "tcp-cubic-5", "tcp-dctcp-5", tcpTransport, rcTransport, udTransport}
 
 // caches are the profiles of a NIC's cache of contexts.
 var caches = map[string]func() fabric.Contexts{
@@ -107,31 +98,25 @@ func (s *Scenario) buildFabric(v *Variant) (*fabric.Fabric, error) {
 	cfg := fabric.Config{
 		Seed: s.Seed, SkipWrites: true,
 		Switch: fabric.SwitchConfig{
-			BufferBytes: sw.BufferBytes, EgressBytes: sw.EgressBytes, Latency: sw.Latency.time(), PFC: !sw.Lossy, PauseQuanta: sw.PauseQuanta,
+			BufferBytes: sw.BufferBytes, EgressBytes: sw.EgressBytes, Latency: sw.Latency.time(), PFC: !sw.Lossy,
+			PauseQuanta: sw.PauseQuanta, PauseShare: sw.PauseShare, PauseBytes: sw.PauseBytes, LossyShare: sw.LossyShare,
 			ECN: fabric.ECN{KminBytes: sw.KminBytes, KmaxBytes: sw.KmaxBytes, Pmax: sw.Pmax, Gbps: sw.ECNGbps},
 		},
 		NIC: fabric.NICConfig{
-			MTU: mtuOf(v.mtu(s)), Quantum: s.NIC.Quantum, Contexts: caches[s.NIC.Cache](), WQEs: s.NIC.WQECache.cache(),
+			MTU: mtuOf(v.mtu(s)), CNPGap: s.NIC.Params.CNPGap.time(), Quantum: s.NIC.Quantum, Contexts: caches[s.NIC.Cache](), WQEs: s.NIC.WQECache.cache(),
 			Pages: fabric.Pages{Cache: s.NIC.MTTCache.cache(), PageBytes: cmp.Or(v.PageBytes, s.NIC.PageBytes)},
 		},
 	}
-	if tcpProfiles[v.Transport] != nil && tcpProfiles[v.Transport]().Control == tcp.DCTCP {
+	if c, ok := s.tcpConfig(v); ok && c.Control == tcp.DCTCP {
 		cfg.Switch.LossyECN = fabric.ECNDCTCP()
+		if k := sw.TCPECNBytes; k > 0 {
+			cfg.Switch.LossyECN.KminBytes, cfg.Switch.LossyECN.KmaxBytes = k, k
+		}
 	}
 	if !v.NoDCQCN {
 		cfg.NIC.DCQCN = s.NIC.Params.over(dcqcnProfiles[s.NIC.DCQCN](cmp.Or(v.Gbps, t.Gbps)))
 	}
-	down := fabric.Link{Gbps: cmp.Or(v.Gbps, t.Gbps), Delay: t.Delay.time()}
-	var f *fabric.Fabric
-	var err error
-	switch t.Kind {
-	case single:
-		f, err = fabric.Single(cfg, t.Hosts, down)
-	case pairOfHosts:
-		f, err = fabric.Pair(cfg, down)
-	default:
-		f, err = fabric.LeafSpine(cfg, t.Hosts, t.PerLeaf, t.Spines, down, fabric.Link{Gbps: t.UpGbps, Delay: t.UpDelay.time()})
-	}
+	f, err := t.build(cfg, v.Gbps)
 	return f, errors.Wrap(err, "topology")
 }
 

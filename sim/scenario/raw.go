@@ -25,10 +25,9 @@ type verbs struct {
 	f    *fabric.Fabric
 	ud   bool
 	mtu  int
+	s    *Scenario
 	poll des.Kind
 	ends []*rawEnd
-	load *Workload
-	seed uint64
 	all  []byte            // memory of every host, if messages are spread over it
 	regs map[int]mr.Region // of hosts
 }
@@ -38,7 +37,7 @@ func newVerbs(s *Scenario, v *Variant) (*verbs, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := &verbs{f: f, ud: v.Transport == udTransport, mtu: mtuOf(v.mtu(s)).Bytes(), load: &s.Workload, seed: s.Seed, all: make([]byte, s.Workload.MemoryBytes), regs: map[int]mr.Region{}}
+	n := &verbs{f: f, ud: v.Transport == udTransport, mtu: mtuOf(v.mtu(s)).Bytes(), s: s, all: make([]byte, s.Workload.MemoryBytes), regs: map[int]mr.Region{}}
 	n.poll = f.Kernel().Handle(func(a, _ int32) { n.ends[a].poll() })
 	if n.ud {
 		for i := range f.Hosts() {
@@ -93,7 +92,10 @@ func (n *verbs) dial(from, to int) (*line, error) {
 		ends[i].got = func(size int) { l.got[i](size) }
 	}
 	for i, e := range ends {
-		p := qp.Path{Global: true, MTU: mtuOf(n.mtu), DGID: ends[1-i].h.GID(), DestNum: ends[1-i].q.Num()}
+		p := qp.Path{
+			Global: true, MTU: mtuOf(n.mtu), DGID: ends[1-i].h.GID(), DestNum: ends[1-i].q.Num(),
+			AckTimeout: qp.AckTimeout(n.s.Engine.AckTimeout), RetryCount: uint8(n.s.Engine.RetryCount),
+		}
 		if err := p.Connect(e.q); err != nil {
 			return nil, errors.Wrapf(err, "host %d to host %d", from, to)
 		}
@@ -110,6 +112,40 @@ const (
 	rawMessage = 1 << 20 // longest
 )
 
+// sizes are all that messages have.
+func (w *Workload) sizes() (list []Sizes) {
+	switch w.Kind {
+	case flowsKind:
+		for i := range w.Flows {
+			list = append(list, w.Flows[i].Size)
+		}
+		return list
+	case trainingKind:
+		list = []Sizes{{Fixed: w.ReplyBytes}, {Fixed: w.VictimBytes}}
+	case inferenceKind:
+		list = []Sizes{{Fixed: w.RequestBytes}}
+	}
+	return append(list, w.Size)
+}
+
+// receives is what a receive has room for: as little as there can be.
+func (w *Workload) receives() (n int) {
+	for _, z := range w.sizes() {
+		n = max(n, cmp.Or(z.Fixed, rawMessage))
+	}
+	return n
+}
+
+// checkRaw refuses messages that receives may have no room for.
+func (w *Workload) checkRaw() error {
+	for _, z := range w.sizes() {
+		if z.Fixed > rawMessage || z.P99 > rawMessage/4 {
+			return errors.Errorf("workload: messages have up to %d bytes, want at most %d with transport rc, %d if sizes differ: it is what its receives have room for", max(z.Fixed, z.P99), rawMessage, rawMessage/4)
+		}
+	}
+	return nil
+}
+
 // rawEnd is a queue pair with memory for all its messages, in the same place or at random.
 type rawEnd struct {
 	n   *verbs
@@ -120,7 +156,9 @@ type rawEnd struct {
 	rng *des.Stream // nil: in the same place
 	got func(size int)
 
-	waits des.Table[func(error)]
+	waits   des.Table[func(error)]
+	posted  int         // requests that did not end
+	backlog []qp.SendWR // for which the queue has no room yet
 }
 
 func (n *verbs) end(host int) (*rawEnd, error) {
@@ -131,7 +169,7 @@ func (n *verbs) end(host int) (*rawEnd, error) {
 	}
 	i := int32(len(n.ends))
 	if len(n.all) > 0 {
-		rng := des.NewStream(n.seed, streamPlace, uint64(i), 0)
+		rng := des.NewStream(n.s.Seed, streamPlace, uint64(i), 0)
 		e.rng = &rng
 	}
 	e.cq = e.h.NewCQ(2*rawDepth, func() { n.f.Kernel().At(n.f.Kernel().Now(), n.poll, i, 0) })
@@ -170,7 +208,7 @@ func (e *rawEnd) sge(size int) []qp.SGE {
 
 func (e *rawEnd) receive(n int) error {
 	for range n {
-		if _, err := e.q.PostRecv([]qp.RecvWR{{SGEs: e.sge(cmp.Or(e.n.load.Size.Fixed, rawMessage))}}); err != nil {
+		if _, err := e.q.PostRecv([]qp.RecvWR{{SGEs: e.sge(e.n.s.Workload.receives())}}); err != nil {
 			return err
 		}
 	}
@@ -178,8 +216,26 @@ func (e *rawEnd) receive(n int) error {
 }
 
 func (e *rawEnd) send(size int, done func(error)) error {
-	_, err := e.q.PostSend([]qp.SendWR{{ID: uint64(e.waits.Put(done)), Opcode: qp.Send, Flags: qp.Signaled, SGEs: e.sge(size)}})
+	wr := qp.SendWR{ID: uint64(e.waits.Put(done)), Opcode: qp.Send, Flags: qp.Signaled, SGEs: e.sge(size)}
+	if e.posted == rawDepth {
+		e.backlog = append(e.backlog, wr)
+		return nil
+	}
+	e.posted++
+	_, err := e.q.PostSend([]qp.SendWR{wr})
 	return err
+}
+
+// ended is one that did.
+func (e *rawEnd) ended() {
+	e.posted--
+	if len(e.backlog) > 0 {
+		wr := e.backlog[0]
+		if _, err := e.q.PostSend([]qp.SendWR{wr}); err == nil {
+			e.posted++
+			e.backlog = e.backlog[1:]
+		}
+	}
 }
 
 func (e *rawEnd) poll() {
@@ -190,6 +246,7 @@ func (e *rawEnd) poll() {
 			c := &cs[i]
 			switch {
 			case c.Opcode != cq.Recv:
+				e.ended()
 				if done := e.waits.Take(int32(c.ID)); done != nil {
 					done(c.Err())
 				}

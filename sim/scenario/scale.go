@@ -33,6 +33,9 @@ func (s *Scenario) scale(hosts int) error {
 	if hosts == s.Topology.Hosts {
 		return nil
 	}
+	if k := s.Topology.Kind; s.Workload.Kind == flowsKind || k == dumbbell || k == fatTree || k == graph {
+		return errors.Errorf("hosts is %d and the scenario has %d: neither listed flows nor topology.kind %q can be scaled", hosts, s.Topology.Hosts, k)
+	}
 	c := *s
 	if err := c.resize(hosts); err != nil {
 		return err
@@ -54,9 +57,9 @@ func (s *Scenario) scale(hosts int) error {
 		f := &c.Faults[i]
 		spines := c.Topology.Spines
 		if f.Switch != nil && *f.Switch >= s.Topology.Spines { // a leaf
-			spines = c.switches()
+			spines = c.Topology.switches()
 		}
-		f.Host, f.Switch, f.Leaf = within(f.Host, hosts), within(f.Switch, spines), within(f.Leaf, c.switches()-c.Topology.Spines)
+		f.Host, f.Switch, f.Leaf = within(f.Host, hosts), within(f.Switch, spines), within(f.Leaf, c.Topology.switches()-c.Topology.Spines)
 	}
 	*s = c
 	return nil

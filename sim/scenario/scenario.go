@@ -30,21 +30,49 @@ type Scenario struct {
 
 // Topology is the network's shape.
 type Topology struct {
-	Kind    string `json:"kind"`               // "single": one switch; "leafspine"; "pair": two hosts, one cable
-	Hosts   int    `json:"hosts,omitempty"`    // default: as many as the workload needs
-	PerLeaf int    `json:"per_leaf,omitempty"` // hosts of a leaf; default 32
-	Spines  int    `json:"spines,omitempty"`   // default 8
-	Gbps    int    `json:"gbps,omitempty"`     // of hosts; default 100
-	UpGbps  int    `json:"up_gbps,omitempty"`  // from leaf to spine; default 4 times that
-	Delay   Span   `json:"delay,omitempty"`    // of a host's cable; default 300ns
-	UpDelay Span   `json:"up_delay,omitempty"` // from leaf to spine; default 1us
+	// Kind is "single": one switch; "leafspine"; "pair": two hosts, one cable; "dumbbell":
+	// two switches with a link between them; "fattree": of switches of K ports, all links
+	// alike; "graph": what Trunks and Places say.
+	Kind    string  `json:"kind"`
+	Hosts   int     `json:"hosts,omitempty"`    // default: as many as the workload needs; of a fat tree K^3/4
+	PerLeaf int     `json:"per_leaf,omitempty"` // leafspine: hosts of a leaf; default 32
+	Spines  int     `json:"spines,omitempty"`   // leafspine: default 8
+	Left    int     `json:"left,omitempty"`     // dumbbell: hosts of the first switch, the first ones; default half
+	K       int     `json:"k,omitempty"`        // fattree: ports of a switch, even
+	Gbps    int     `json:"gbps,omitempty"`     // of hosts; default 100
+	UpGbps  int     `json:"up_gbps,omitempty"`  // between switches; default 4 times that, of a dumbbell or a graph once
+	Delay   Span    `json:"delay,omitempty"`    // of a host's cable; default 300ns
+	UpDelay Span    `json:"up_delay,omitempty"` // between switches; default 1us
+	Trunks  []Trunk `json:"trunks,omitempty"`   // graph: links between switches, which are numbered from 0
+	Places  []int   `json:"places,omitempty"`   // graph: the switch of each host
+	Links   []Cable `json:"links,omitempty"`    // single, dumbbell, graph: of hosts whose link is another than the others'
 }
 
-// Switch is what every switch is like. Marking is DCQCN's; TCP with DCTCP has its own.
+// Trunk is a link between two switches.
+type Trunk struct {
+	A     int  `json:"a"`
+	B     int  `json:"b"`
+	Gbps  int  `json:"gbps,omitempty"`  // default: up_gbps
+	Delay Span `json:"delay,omitempty"` // default: up_delay
+}
+
+// Cable is a host's link.
+type Cable struct {
+	Host  int  `json:"host"`
+	Gbps  int  `json:"gbps,omitempty"`  // default: the topology's
+	Delay Span `json:"delay,omitempty"` // default: the topology's
+}
+
+// Switch is what every switch is like. Marking is of the class of RDMA; TCP's own class,
+// which is marked for DCTCP alone, has TCPECNBytes.
 type Switch struct {
 	BufferBytes int     `json:"buffer_bytes,omitempty"`   // default 16 MiB
 	EgressBytes int     `json:"egress_bytes,omitempty"`   // bound of one queue; 0: the buffer's
 	Lossy       bool    `json:"lossy,omitempty"`          // without PFC: frames are dropped
+	PauseShare  float64 `json:"pause_share,omitempty"`    // of the free buffer that frames of one ingress port may hold before its peer is paused; default an eighth, more for faster ports
+	PauseBytes  int     `json:"pause_bytes,omitempty"`    // that they may hold, instead of a share
+	LossyShare  float64 `json:"lossy_share,omitempty"`    // of the free buffer that one of TCP's queues may hold; default 1
+	TCPECNBytes int     `json:"tcp_ecn_bytes,omitempty"`  // K of DCTCP, for each 10 Gb/s; default 30000
 	PauseQuanta bool    `json:"pause_quanta,omitempty"`   // pauses end by themselves, and are renewed before
 	KminBytes   int     `json:"ecn_kmin_bytes,omitempty"` // of ports at ecn_gbps; of others in proportion
 	KmaxBytes   int     `json:"ecn_kmax_bytes,omitempty"` // 0: no marks
@@ -72,6 +100,7 @@ type NIC struct {
 // NIC.DCQCN has it.
 type DCQCN struct {
 	CNPInterval   Span `json:"cnp_interval,omitempty"`
+	CNPGap        Span `json:"cnp_gap,omitempty"` // between any two CNPs of a NIC; default none
 	AlphaTimer    Span `json:"alpha_timer,omitempty"`
 	IncreaseTimer Span `json:"increase_timer,omitempty"`
 	IncreaseBytes int  `json:"increase_bytes,omitempty"`
@@ -110,12 +139,15 @@ type TCP struct {
 	Cores int `json:"cores,omitempty"`     // of a host; default 16
 	// Lossless puts segments into the class of RDMA, which PFC protects: it tells what
 	// loss does from what processors do.
-	Lossless bool `json:"lossless,omitempty"`
+	Lossless    bool `json:"lossless,omitempty"`
+	FreeCPU     bool `json:"free_cpu,omitempty"`       // TCP takes no processor time, and segments are sent one by one
+	FirstWindow int  `json:"initial_window,omitempty"` // segments; default 10
+	AckEvery    int  `json:"ack_segments,omitempty"`   // segments that are acknowledged at once; default 2
 }
 
 // Workload is who sends what to whom. Kinds use the fields that they name.
 type Workload struct {
-	// Kind is "incast", "training", "inference" or "connections".
+	// Kind is "incast", "training", "inference", "connections" or "flows".
 	Kind string `json:"kind"`
 
 	Senders     int   `json:"senders,omitempty"`     // incast: hosts that send to one
@@ -147,9 +179,26 @@ type Workload struct {
 	VictimBytes  int  `json:"victim_bytes,omitempty"`  // training: messages of pairs of trainers that have nothing to do with it; default 4000
 	VictimPeriod Span `json:"victim_period,omitempty"` // training: mean time between those of one pair; default 20us
 
-	Clients     int `json:"clients,omitempty"`     // connections: hosts that send to one
-	Connections int `json:"connections,omitempty"` // connections: sockets in all, spread over the clients
-	Rate        int `json:"rate_per_s,omitempty"`  // incast, connections: messages of all sockets if each took no time: they wait at random in between; default: they do not
+	Clients     int    `json:"clients,omitempty"`     // connections: hosts that send to one
+	Connections int    `json:"connections,omitempty"` // connections: sockets in all, spread over the clients
+	Flows       []Flow `json:"flows,omitempty"`       // flows
+
+	Rate int `json:"rate_per_s,omitempty"` // incast, connections: messages of all sockets if each took no time: they wait at random in between; default: they do not
+}
+
+// Flow is messages from one host to another over a connection of its own: one after the
+// other, or at random times.
+type Flow struct {
+	Name        string `json:"name,omitempty"` // of its row in the results, which flows can share; default "message"
+	From        int    `json:"from"`           // host, from 0
+	To          int    `json:"to"`
+	Copies      int    `json:"copies,omitempty"`      // of the flow; default 1
+	At          Span   `json:"at,omitempty"`          // when it begins
+	Until       Span   `json:"until,omitempty"`       // when it stops to begin messages; default: duration
+	Messages    int    `json:"messages,omitempty"`    // how many there are; default: no bound
+	Outstanding int    `json:"outstanding,omitempty"` // messages under way; default: the workload's
+	Rate        int    `json:"rate_per_s,omitempty"`  // messages begin at random at this rate, however many are under way; default: when others end
+	Size        Sizes  `json:"size"`                  // default: the workload's
 }
 
 // Sizes is a distribution of message sizes in bytes.
@@ -201,7 +250,7 @@ type Variants []Variant
 type Variant struct {
 	Name string `json:"name"`
 	// Transport is "rdma" (default): engines of ByteExpress; a TCP: "tcp-cubic-200",
-	// "tcp-cubic-5", "tcp-dctcp-5"; or a program that has queue pairs and no engine: "rc"
+	// "tcp-cubic-5", "tcp-dctcp-5", or "tcp" with Control and MinRTO; or a program that has queue pairs and no engine: "rc"
 	// sends over reliable connections, "ud" cuts messages into unreliable datagrams.
 	Transport string `json:"transport,omitempty"`
 	Gbps      int    `json:"gbps,omitempty"`       // of hosts' links; default: the topology's
@@ -209,6 +258,9 @@ type Variant struct {
 	PageBytes int    `json:"page_bytes,omitempty"` // default: the NIC's
 	Get       bool   `json:"get,omitempty"`        // receivers READ large messages, instead of senders WRITing them
 	NoDCQCN   bool   `json:"no_dcqcn,omitempty"`
+	Control   string `json:"control,omitempty"`   // tcp: "cubic" (default), "reno", "dctcp"
+	MinRTO    Span   `json:"min_rto,omitempty"`   // tcp: least timeout; default 200ms
+	MinProbe  Span   `json:"min_probe,omitempty"` // tcp: least time until the tail of what was sent is probed; default 2ms; longer than timeouts, it never is
 
 	WindowBytes     int  `json:"window_bytes,omitempty"`      // of an engine; 0: none
 	WindowTarget    Span `json:"window_target,omitempty"`     // the window adapts to that queueing, between a fragment and WindowBytes

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"github.com/pkg/errors"
+
 	"github.com/byteexpress/byteexpress/sim/des"
 	"github.com/byteexpress/byteexpress/sim/fabric"
 	"github.com/byteexpress/byteexpress/sim/hostcpu"
@@ -14,6 +16,41 @@ var tcpProfiles = map[string]func() tcp.Config{
 	"tcp-dctcp-5":   tcp.TunedDCTCP,
 }
 
+// tcpTransport is a TCP whose variant says how it controls congestion.
+const tcpTransport = "tcp"
+
+// controls are the ways of congestion control by name.
+var controls = map[string]tcp.Control{"": tcp.Cubic, "cubic": tcp.Cubic, "reno": tcp.Reno, "dctcp": tcp.DCTCP}
+
+// checkTCP refuses what no TCP is like.
+func (v *Variant) checkTCP() error {
+	if _, ok := controls[v.Control]; !ok {
+		return oneOf("variants.control", v.Control, "cubic", "reno", "dctcp")
+	}
+	if d := max(v.MinRTO, v.MinProbe); d.time() > des.Second {
+		return errors.Errorf("variants.min_rto or min_probe of %q is %v, want 1s at most, or none for the default", v.Name, d)
+	}
+	return nil
+}
+
+// tcpConfig is the TCP of a variant, false if it has another transport.
+func (s *Scenario) tcpConfig(v *Variant) (tcp.Config, bool) {
+	cfg := tcp.Config{Control: controls[v.Control], MinRTO: v.MinRTO.time(), MinProbe: v.MinProbe.time()}
+	if v.Transport != tcpTransport {
+		profile := tcpProfiles[v.Transport]
+		if profile == nil {
+			return cfg, false
+		}
+		cfg = profile()
+	}
+	t := &s.TCP
+	cfg.MSS, cfg.Cores, cfg.Lossless, cfg.InitialWindow, cfg.AckSegments = t.MSS, t.Cores, t.Lossless, t.FirstWindow, t.AckEvery
+	if t.FreeCPU {
+		cfg.Costs, cfg.TSOBytes, cfg.GROBytes = new(hostcpu.TCPCosts), 1, 1
+	}
+	return cfg, true
+}
+
 // kernelTCP is a network of TCP connections.
 type kernelTCP struct {
 	n *tcp.Net
@@ -21,13 +58,11 @@ type kernelTCP struct {
 }
 
 func newTCP(s *Scenario, v *Variant) (*kernelTCP, error) {
-	cfg := tcpProfiles[v.Transport]()
+	cfg, _ := s.tcpConfig(v)
 	f, err := s.buildFabric(v)
 	if err != nil {
 		return nil, err
 	}
-	cfg.MSS = s.TCP.MSS
-	cfg.Cores, cfg.Lossless = s.TCP.Cores, s.TCP.Lossless
 	n, err := tcp.New(f, cfg)
 	if err != nil {
 		return nil, err

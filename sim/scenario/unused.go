@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/byteexpress/byteexpress/sim/tcp"
 )
 
 // unused is a setting that would change nothing, because of another or for want of one.
@@ -31,23 +33,31 @@ func refuseUnused(list []unused) error {
 // nothing.
 func (s *Scenario) checkUnused() error {
 	t, sw, e := &s.Topology, &s.Switch, &s.Engine
-	flat, pair, unmarked := t.Kind != leafSpine, t.Kind == pairOfHosts, sw.KmaxBytes == 0
+	flat, alike, pair, unmarked := t.Kind != leafSpine, !t.trunked(), t.Kind == pairOfHosts, sw.KmaxBytes == 0
+	dctcp := false
+	of := "topology.kind is " + t.Kind
 	only := "topology.kind is " + t.Kind + ", which has no leaves and spines"
 	none := "topology.kind is pair, which has no switch"
 	marks := "without switch.ecn_kmax_bytes nothing is marked"
 	lossless, spread, rate := false, false, t.Gbps
 	for i := range s.Variants {
 		v := &s.Variants[i]
-		tcp := tcpProfiles[v.Transport] != nil
-		lossless = lossless || !sw.Lossy && (!tcp || s.TCP.Lossless)
+		c, isTCP := s.tcpConfig(v)
+		dctcp = dctcp || isTCP && c.Control == tcp.DCTCP
+		lossless = lossless || !sw.Lossy && (!isTCP || s.TCP.Lossless)
 		spread = spread || v.Transport == rcTransport || v.Transport == rdmaTransport && !s.eager()
 		rate = max(rate, v.Gbps)
 	}
 	return refuseUnused([]unused{
 		{"topology.per_leaf", t.PerLeaf != 0, flat, only},
 		{"topology.spines", t.Spines != 0, flat, only},
-		{"topology.up_gbps", t.UpGbps != 0, flat, only},
-		{"topology.up_delay", t.UpDelay != 0, flat, only},
+		{"topology.up_gbps", t.UpGbps != 0, alike, of},
+		{"topology.up_delay", t.UpDelay != 0, alike, of},
+		{"topology.left", t.Left != 0, t.Kind != dumbbell, of},
+		{"topology.k", t.K != 0, t.Kind != fatTree, of},
+		{"topology.trunks", len(t.Trunks) > 0, t.Kind != graph, of},
+		{"topology.places", len(t.Places) > 0, t.Kind != graph, of},
+		{"topology.links", len(t.Links) > 0, t.Kind != single && t.Kind != dumbbell && t.Kind != graph, of},
 		{"switch.buffer_bytes", sw.BufferBytes != 0, pair, none},
 		{"switch.egress_bytes", sw.EgressBytes != 0, pair, none},
 		{"switch.latency", sw.Latency != 0, pair, none},
@@ -55,6 +65,12 @@ func (s *Scenario) checkUnused() error {
 		{"switch.egress_bytes", true, sw.EgressBytes > sw.BufferBytes, "switch.buffer_bytes is less"},
 		{"switch.egress_bytes", sw.EgressBytes != 0, lossless, "without switch.lossy frames are not dropped but paused, but for those of TCP"},
 		{"switch.pause_quanta", sw.PauseQuanta, sw.Lossy, "switch.lossy drops frames and pauses nobody"},
+		{"switch.pause_share", sw.PauseShare != 0, sw.Lossy, "switch.lossy drops frames and pauses nobody"},
+		{"switch.pause_bytes", sw.PauseBytes != 0, sw.Lossy, "switch.lossy drops frames and pauses nobody"},
+		{"switch.pause_share", sw.PauseShare != 0, sw.PauseBytes != 0, "switch.pause_bytes is there"},
+		{"switch.pause_bytes", sw.PauseBytes != 0, pair, none},
+		{"switch.pause_share", sw.PauseShare != 0, pair, none},
+		{"switch.tcp_ecn_bytes", sw.TCPECNBytes != 0, !dctcp, "no variant is of DCTCP"},
 		{"switch.ecn_pmax", sw.Pmax != 0, unmarked, marks},
 		{"switch.ecn_gbps", sw.ECNGbps != 0, unmarked, marks},
 		{"nic.dcqcn_params", s.NIC.Params != DCQCN{}, s.NIC.DCQCN == "off", `nic.dcqcn is "off"`},
@@ -76,9 +92,12 @@ func (s *Scenario) eager() bool {
 // checkUnused refuses what of a variant its transport does not have.
 func (v *Variant) checkUnused(n *NIC) error {
 	no := "variant " + v.Name + " has transport " + v.Transport
-	engines, tcp := v.Transport == rdmaTransport, tcpProfiles[v.Transport] != nil
+	engines, tcp := v.Transport == rdmaTransport, v.Transport == tcpTransport || tcpProfiles[v.Transport] != nil
 	ud := v.Transport == udTransport
 	return refuseUnused([]unused{
+		{"variants.control", v.Control != "", v.Transport != tcpTransport, no},
+		{"variants.min_rto", v.MinRTO != 0, v.Transport != tcpTransport, no},
+		{"variants.min_probe", v.MinProbe != 0, v.Transport != tcpTransport, no},
 		{"variants.window_bytes", v.WindowBytes != 0, !engines, no},
 		{"variants.window_target", v.WindowTarget != 0, !engines, no},
 		{"variants.node_window_bytes", v.NodeWindowBytes != 0, !engines, no},
@@ -96,7 +115,8 @@ func (v *Variant) checkUnused(n *NIC) error {
 func (w *Workload) fields() []field {
 	return []field{
 		{"senders", w.Senders != 0, []string{incastKind}},
-		{"outstanding", w.Outstanding != 0, []string{incastKind, inferenceKind, connectionsKind}},
+		{"outstanding", w.Outstanding != 0, []string{incastKind, inferenceKind, connectionsKind, flowsKind}},
+		{"flows", len(w.Flows) > 0, []string{flowsKind}},
 		{"trainers", w.Trainers != 0, []string{trainingKind}},
 		{"rankers", w.Rankers != 0, []string{inferenceKind}},
 		{"servers", w.Servers != 0, []string{trainingKind, inferenceKind}},

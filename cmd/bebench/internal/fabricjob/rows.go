@@ -30,7 +30,7 @@ func (r *Results) Add(s *scenario.Scenario, run *scenario.Run) []report.Row {
 		}
 		perS, bytesPerS := float64(c.Ended)/seconds, float64(c.EndedBytes)/seconds
 		row.OpsPerS = &perS
-		if c.Bytes > 0 {
+		if c.EndedBytes > 0 {
 			gbit := float64(bytesPerS*8) / 1e9
 			row.BytesPerS, row.GbitPerS = &bytesPerS, &gbit
 		}
