@@ -159,7 +159,7 @@ func runFabric(e *env, c *cobra.Command, name string, f *fabricFlags) error {
 		}
 	}
 	_ = report.Rule(o.text)
-	o.printf(" %s: %s\n %d hosts, seed %d, %v of load in virtual time\n", s.Name, s.About, s.Topology.Hosts, s.Seed, s.Duration)
+	o.printf(" %s\n %d hosts, seed %d, %v of load in virtual time\n", strings.TrimSuffix(s.Name+": "+s.About, ": "), s.Topology.Hosts, s.Seed, s.Duration)
 	_ = report.Rule(o.text)
 	var done fabricjob.Results
 	err = profiled(f.output.profile, func() error { return runJobs(e, o, s, &done) })
