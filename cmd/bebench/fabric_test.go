@@ -105,7 +105,7 @@ func TestFabricRefused(t *testing.T) {
 		{bad, "nmae is not a key"},
 		{"incast training", "at most one scenario"},
 		{"incast --hosts 1", "hosts is 1, want 2"},
-		{"incast --duration 2", "duration is 2s, want 1us to 1s"},
+		{"incast --duration 2000", "duration is 2000s, want 1us to 1000s"},
 		{"incast --variants static,quick", `variant "quick": want one of`},
 		{"incast --variants=", `variant "": want one of`},
 		{"incast --variants static,static", `"static" twice`},
