@@ -33,10 +33,11 @@ func TestDCTCPQueues(t *testing.T) {
 	holds(t, "20 flows: the queue at P90, KB", p90/1000, 162.9, 0.1)
 }
 
-// queries has one host ask n others for a share of so many bytes each, again and again.
+// queries has one host ask n others for a share of so many bytes each, again and again,
+// over a switch whose ports are as said.
 func queries(t *testing.T, n, share int, port, variants string) map[string]outcome {
 	return experiment(t, fmt.Sprintf(`"version": 1, "name": "x", "duration": "1s", "drain": "3s", "sample": "1ms", "topology": {"kind": "single", "gbps": 1, "delay": "20us"},
-		"switch": {"buffer_bytes": 67108864, "egress_bytes": %s, "tcp_ecn_bytes": 300000}, "tcp": {"free_cpu": true},
+		"switch": {"buffer_bytes": 67108864, %s}, "tcp": {"free_cpu": true},
 		"workload": {"kind": "inference", "rankers": 1, "servers": %d, "size": {"fixed": %d}}, "variants": [%s]`, port, n, share, variants))
 }
 
@@ -51,7 +52,7 @@ func TestDCTCPIncast(t *testing.T) {
 	ms := map[int]map[string]float64{}
 	for _, n := range []int{10, 35, 45} {
 		ms[n] = map[string]float64{}
-		for name, r := range queries(t, n, 1_000_000/n, "150000", variants) {
+		for name, r := range queries(t, n, 1_000_000/n, `"egress_bytes": 150000, "tcp_ecn_bytes": 300000`, variants) {
 			ms[n][name] = float64(r.Class("fetch").MeanNS) / 1e6
 			t.Logf("%d servers, %s: mean %.1f ms, %.2f timeouts a query", n, name, ms[n][name], float64(r.Counter("tcp_timeouts"))/float64(r.Class("fetch").Count))
 		}
@@ -68,7 +69,7 @@ func TestDCTCPIncast(t *testing.T) {
 func TestIncastCollapse(t *testing.T) {
 	const share = 256 << 10
 	for _, n := range []int{8, 16, 32} {
-		for name, r := range queries(t, n, share, "65536", `{"name": "200 ms", "transport": "tcp", "control": "reno", "min_rto": "200ms", "min_probe": "1s"},
+		for name, r := range queries(t, n, share, `"egress_bytes": 65536`, `{"name": "200 ms", "transport": "tcp", "control": "reno", "min_rto": "200ms", "min_probe": "1s"},
 			{"name": "1 ms", "transport": "tcp", "control": "reno", "min_rto": "1ms", "min_probe": "1s"}`) {
 			got := float64(n*share) * 8 / float64(r.Class("fetch").MeanNS)
 			t.Logf("%d servers, %s: %.3f of the link, %d timeouts", n, name, got, r.Counter("tcp_timeouts"))
