@@ -53,7 +53,7 @@ func serveShards(t *testing.T, replicas int) *served {
 				lease = time.Second
 			}
 			inside, outside := archon.NewServer(archon.ServerConfig{}), archon.NewServer(archon.ServerConfig{Workers: 16})
-			r, err := s.Replicate(inside, ReplicaConfig{Peers: peers, Self: i, Lease: lease})
+			r, err := s.Replicate(inside, ReplicaConfig{Peers: peers, Self: i, Lease: lease, LogBytes: 1 << 18})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +116,9 @@ func (v *served) load(clients int) {
 					gradients[j] = -1
 					v.issued[key].Add(1)
 				}
-				if err := c.Push(limit(v.t), keys, gradients); err != nil {
+				push, end := context.WithTimeout(context.Background(), time.Minute)
+				err := c.Push(push, keys, gradients)
+				if end(); err != nil {
 					v.t.Errorf("client %d: %v", i, err)
 					return
 				}
