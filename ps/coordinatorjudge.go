@@ -121,7 +121,7 @@ func (c *coordinator) everywhere() bool {
 
 // looked sees how the replicas stand, and draws a ticket.
 func (c *coordinator) looked() error {
-	highest := uint64(0)
+	highest, shut := uint64(0), (*member)(nil)
 	for i := range c.members {
 		m := &c.members[i]
 		m.absent = false
@@ -136,10 +136,19 @@ func (c *coordinator) looked() error {
 		case s.version == c.to.Version && s.sum != c.sum:
 			return errors.Errorf("ps: rebalance to map version %d: %s has another map of that version: take a higher one", c.to.Version, m.name())
 		case s.version != c.to.Version && s.is(stateShut):
-			return errors.Errorf("ps: rebalance: the change of %s to map version %d is not complete: run that again first", m.name(), s.version)
+			shut = m
 		case s.version > c.from.Version && s.version < c.to.Version:
 			return errors.Errorf("ps: rebalance from map version %d: %s has %d: begin from that", c.from.Version, m.name(), s.version)
 		}
+	}
+	if shut != nil { // by the change before, or it was away and is about to hear that this is over
+		c.why = errors.Errorf("ps: rebalance: the change of %s to map version %d is not complete: run that again first", shut.name(), shut.state.version)
+		if c.rounds >= stuckAfter && !slices.ContainsFunc(c.members, func(m member) bool {
+			return m.heard && m.shard == shut.shard && m.state.version >= shut.state.version && !m.state.is(stateShut)
+		}) {
+			return c.why
+		}
+		return nil
 	}
 	c.ticket = (highest>>32+1)<<32 | uint64(c.nonce)
 	c.enter(phaseFence)

@@ -3,6 +3,7 @@ package ps
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -222,5 +223,36 @@ func TestCoordinatorKilled(t *testing.T) {
 			v.wg.Wait()
 			v.check()
 		})
+	}
+}
+
+// TestRebalanceAfterAnother: a replica that has not heard yet that the change before is over
+// holds the next one up until then; if no replica of its shard has, that is an error.
+func TestRebalanceAfterAnother(t *testing.T) {
+	v := serveShards(t, 2)
+	shut := func(replica int, before *Map) {
+		s := v.shards[replica]
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.own.before = before
+	}
+	shut(0, v.m)
+	over := make(chan error, 1)
+	next := v.next()
+	go func() { over <- Rebalance(limit(t), v.m, next, RebalanceConfig{}) }()
+	select {
+	case err := <-over:
+		t.Fatalf("it is not waited for: %v", err)
+	case <-time.After(2 * time.Second):
+	}
+	shut(0, nil)
+	if err := <-over; err != nil {
+		t.Fatal(err)
+	}
+	v.m = next
+	shut(0, v.m)
+	shut(1, v.m)
+	if err := Rebalance(limit(t), v.m, v.next(), RebalanceConfig{}); err == nil || !strings.Contains(err.Error(), "run that again first") {
+		t.Errorf("a change that is not complete: %v", err)
 	}
 }

@@ -167,6 +167,9 @@ func TestMapText(t *testing.T) {
 // TestMapLimits: as many shards and replicas as may be are taken, with as many bounds, also
 // from text; no more, and no longer text.
 func TestMapLimits(t *testing.T) {
+	if raceEnabled {
+		t.Skip("takes long")
+	}
 	const shards, replicas, bounds, longest = 1 << 12, 1 << 13, 1 << 20, 40 << 20
 	m := ps.NewMap(ps.ByRange, make([][]channel.Endpoint, shards)...)
 	for i := range replicas {
