@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -82,10 +83,27 @@ func listScenarios(e *env) error {
 	return nil
 }
 
+// maxFile is more than any scenario has.
+const maxFile = 64 << 20
+
+// readBounded reads a file, which may be a device that has no end.
+func readBounded(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(b) > maxFile {
+		err = errors.Errorf("%s: more than %d bytes: no scenario has as many", name, maxFile)
+	}
+	return b, err
+}
+
 // load reads the scenario and changes it as the flags say.
 func (f *fabricFlags) load(name string) (file []byte, s *scenario.Scenario, err error) {
 	if strings.HasSuffix(name, ".json") {
-		file, err = os.ReadFile(name)
+		file, err = readBounded(name)
 	} else {
 		file, err = scenario.Source(name)
 	}

@@ -99,7 +99,15 @@ func TestFabricRefused(t *testing.T) {
 	if err := os.WriteFile(sweep, []byte(strings.Replace(fabric("incast --show").out, `"name": "incast"`, `"name": "mine", "sweep": {"of": "senders", "values": [2]}`, 1)), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	endless := filepath.Join(t.TempDir(), "endless.json")
+	if err := os.WriteFile(endless, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(endless, maxFile+1); err != nil { // a hole
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ args, text string }{
+		{endless, "no scenario has as many"},
 		{"incest", `scenario "incest": want one of`},
 		{"nowhere.json", "nowhere.json"},
 		{bad, "nmae is not a key"},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/pkg/errors"
 
@@ -140,8 +141,10 @@ func (s *Scenario) check() error {
 	if s.Version != Version {
 		return errors.Errorf("version is %d, want %d: this is the format that is read here", s.Version, Version)
 	}
-	if s.Name == "" {
-		return errors.New("name is empty, want a name: results are known by it")
+	for _, err := range []error{checkText("name", s.Name, 1), checkText("about", s.About, 0)} {
+		if err != nil {
+			return err
+		}
 	}
 	for _, f := range []struct {
 		name      string
@@ -256,6 +259,17 @@ func (s *Scenario) check() error {
 	return nil
 }
 
+// maxText bounds a name.
+const maxText = 500
+
+// checkText refuses what a table or a chart cannot show, and what is too short.
+func checkText(name, v string, least int) error {
+	if len(v) < least || len(v) > maxText || strings.ContainsFunc(v, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return errors.Errorf("%s is %.60q, want %d to %d bytes that can be printed: results are known by it", name, v, least, maxText)
+	}
+	return nil
+}
+
 func checkMTU(name string, v int) error {
 	if !slices.Contains([]int{256, 512, 1024, 2048, 4096}, v) {
 		return errors.Errorf("%s is %d, want 256, 512, 1024, 2048 or 4096: a path MTU is one of these", name, v)
@@ -303,7 +317,16 @@ func (w *Workload) check() error {
 		if len(w.Flows) == 0 {
 			return errors.New("workload.flows is empty, want at least one, as {\"from\": 1, \"to\": 0}")
 		}
-		return w.checkUnused() // each flow has a check of its own
+		for i := range w.Flows {
+			add("flows.from", w.Flows[i].From, 0, maxHosts-1, "it is a host's number")
+			add("flows.to", w.Flows[i].To, 0, maxHosts-1, "it is a host's number")
+		}
+		for _, err := range []error{checkLimits(limits), w.checkUnused()} {
+			if err != nil {
+				return err
+			}
+		}
+		return nil // the rest of a flow depends on the network
 	default:
 		return oneOf("workload.kind", w.Kind, incastKind, trainingKind, inferenceKind, connectionsKind, flowsKind)
 	}
@@ -350,8 +373,8 @@ func (s *Scenario) checkVariants() error {
 	seen := map[string]bool{}
 	for i := range s.Variants {
 		v := &s.Variants[i]
-		if v.Name == "" {
-			return errors.New("variants.name is empty, want a name: results are known by it")
+		if err := checkText("variants.name", v.Name, 1); err != nil {
+			return err
 		}
 		if v.byName {
 			_, err := s.standard(v.Name)

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -13,6 +14,10 @@ import (
 // there twice, is an error that names it and those that there are. The scenario has
 // its defaults and is checked.
 func Parse(file []byte) (*Scenario, error) {
+	file = bytes.TrimPrefix(file, []byte("\ufeff")) // some editors begin a text with a byte order mark
+	if len(bytes.TrimSpace(file)) == 0 {
+		return nil, errors.New("scenario: the file is empty: begin with one that is there")
+	}
 	if err := checkKeys(file); err != nil {
 		return nil, errors.Wrap(err, "scenario")
 	}
@@ -31,7 +36,7 @@ func Parse(file []byte) (*Scenario, error) {
 func explain(err error) error {
 	var bad *json.UnmarshalTypeError
 	if errors.As(err, &bad) {
-		return errors.Errorf("%s is a %s, want %s", bad.Field, bad.Value, wanted(bad.Type))
+		return errors.Errorf("%s is a %s, want %s", cmp.Or(bad.Field, "the file"), bad.Value, wanted(bad.Type))
 	}
 	return err
 }

@@ -22,7 +22,7 @@ func TestBadFiles(t *testing.T) {
 		want     []string // in the error
 	}{
 		{`"version": 1`, `"version": 2`, []string{"version is 2, want 1"}},
-		{`"name": "x"`, `"name": ""`, []string{"name is empty"}},
+		{`"name": "x"`, `"name": ""`, []string{`name is "", want 1 to 500 bytes`}},
 		{`"name": "x"`, `"nam": "x"`, []string{"nam is not a key", "there are version, name"}},
 		{`"name": "x"`, `"name": "x", "name": "y"`, []string{"name is there twice"}},
 		{`"name": "x"`, `"name": 5`, []string{"name is a number, want text"}},
@@ -93,13 +93,17 @@ func TestBadFiles(t *testing.T) {
 		{`"kind": "incast", "senders": 2`, `"kind": "flows", "flows": [{"from": 1}, {"to": 1}, {"from": 1, "to": 1}]`, []string{"flow 3 of 3: from and to are 1"}},
 		{`"kind": "incast", "senders": 2`, `"kind": "flows", "flows": [{"from": 1, "to": 0, "at": "1ms"}]`, []string{"flow 1 of 1: at is 1ms and until 1ms"}},
 		{`"kind": "incast", "senders": 2`, `"kind": "flows", "flows": [{"from": 1, "to": 0, "until": "2ms"}]`, []string{"until 2ms", "within duration, 1ms"}},
-		{`"kind": "incast", "senders": 2`, `"kind": "flows", "flows": [{"from": 1, "to": -1}]`, []string{"flow 1 of 1: to is -1, want 0 to 1"}},
+		{`"kind": "incast", "senders": 2`, `"kind": "flows", "flows": [{"from": 1, "to": -1}]`, []string{"workload.flows.to is -1, want 0 to 19999"}},
 		{`"kind": "incast", "senders": 2`, `"kind": "flows", "flows": [{"from": 1, "to": 0, "size": {"fixed": -5}}]`, []string{"flow 1 of 1: size.fixed is -5"}},
 		{`"senders": 2`, `"senders": 2, "flows": [{"from": 1, "to": 0}]`, []string{`workload.flows has no meaning for kind "incast"`}},
 		{`["dcqcn"]`, `[{"name": "a", "control": "reno"}]`, []string{"variants.control has no effect", "variant a has transport rdma"}},
 		{`["dcqcn"]`, `[{"name": "a", "transport": "tcp", "control": "vegas"}]`, []string{`variants.control is "vegas"`, "dctcp"}},
 		{`["dcqcn"]`, `[{"name": "a", "transport": "tcp", "min_rto": "2s"}]`, []string{`variants.min_rto or min_probe of "a" is 2s`}},
 		{`["dcqcn"]`, `["dcqcn"], "switch": {"pause_share": 0.5, "pause_bytes": 5}`, []string{"switch.pause_share has no effect, as switch.pause_bytes"}},
+		{`"name": "x"`, `"name": "x\u001b[31m"`, []string{`name is "x\x1b[31m"`, "can be printed"}},
+		{`"name": "x"`, `"name": "x", "about": "</svg>\n"`, []string{"about is"}},
+		{`["dcqcn"]`, `[{"name": "\u0000"}]`, []string{"variants.name is"}},
+		{`"kind": "incast", "senders": 2`, `"kind": "flows", "flows": [{"name": "../../x", "from": 1, "to": 0}]`, []string{`flow 1 of 1: name is "../../x"`, "files of that name"}},
 		{`["dcqcn"]}`, `["dcqcn"]} {}`, []string{"more after the object"}},
 		{`["dcqcn"]}`, `["dcqcn"]`, []string{"line 2: not JSON"}},
 		{`["dcqcn"]`, `["dcqcn"], "faults": [{"at": 5, "kind": "down", "host": 1}]`, []string{"line 2: faults.at: is 5"}},
@@ -117,6 +121,19 @@ func TestBadFiles(t *testing.T) {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %q lacks %q", tt.new, err, want)
 			}
+		}
+	}
+}
+
+// TestFirstBytes: a byte order mark does no harm; a file without anything, or with
+// something else than an object, is an error that says so.
+func TestFirstBytes(t *testing.T) {
+	if _, err := Parse([]byte("\ufeff" + minimal)); err != nil {
+		t.Error(err)
+	}
+	for file, want := range map[string]string{"": "empty", " \n": "empty", "[]": "the file is a array, want an object", `"x"`: "the file is a string", "null": "version is 0"} {
+		if _, err := Parse([]byte(file)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v lacks %q", file, err, want)
 		}
 	}
 }

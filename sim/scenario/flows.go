@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/pkg/errors"
 
@@ -10,6 +11,9 @@ import (
 
 // flowsKind is the kind of a workload whose flows the file lists.
 const flowsKind = "flows"
+
+// nameRunes are what a flow's name is made of.
+const nameRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
 
 const (
 	maxFlows   = 100_000    // with their copies
@@ -69,6 +73,8 @@ func (s *Scenario) checkFlow(f *Flow) error {
 		return err
 	}
 	switch {
+	case len(f.Name) > 60 || strings.Trim(f.Name, nameRunes) != "":
+		return errors.Errorf("name is %.60q, want letters of a to z, digits, and any of -_. : charts are files of that name", f.Name)
 	case f.From == f.To:
 		return errors.Errorf("from and to are %d, want two hosts: give both", f.From)
 	case f.At >= f.Until || f.Until > s.Duration:
