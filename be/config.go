@@ -26,7 +26,7 @@ const (
 	// them an engine: 512 KiB) costs less than the round trip of a rendezvous.
 	DefaultEagerBytes = 8 << 10
 	// DefaultPackBytes: to copy so much at the receiver costs less than a work request.
-	DefaultPackBytes     = 256
+	DefaultPackBytes     = 1 << 10
 	DefaultFragmentBytes = 64 << 10
 	DefaultWindowBytes   = 256 << 10
 	DefaultInboundBytes  = core.MinInbound

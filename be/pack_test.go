@@ -61,7 +61,7 @@ func TestPack(t *testing.T) {
 		from, to, sge, size int
 		packed              bool
 	}{
-		{0, 0, 32, 64, true}, {0, 0, 32, 256, true}, {0, 0, 32, 257, false}, {1024, 0, 32, 1000, true}, {0, 0, 3, 64, true}, {0, 0, 2, 64, false},
+		{0, 0, 32, 64, true}, {0, 0, 32, 1024, true}, {0, 0, 32, 1025, false}, {256, 0, 32, 257, false}, {4000, 0, 32, 4000, true}, {0, 0, 3, 64, true}, {0, 0, 2, 64, false},
 		{-1, 0, 32, 64, false}, {0, -1, 32, 64, false}, {-1, -1, 32, 64, false},
 	} {
 		t.Run(fmt.Sprintf("%+v", tt), func(t *testing.T) {

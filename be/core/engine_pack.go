@@ -35,10 +35,10 @@ func (c *Chain) invite(m *outgoing, header []byte, longest, most int) {
 	c.scratch.sends.open = pack{last: m, parts: 1, room: most - wire.PartLen - m.length, longest: longest, header: header}
 }
 
-// takes reports whether a message may join.
+// takes reports whether a message may join, while it is open.
 func (c *Chain) takes(m *outgoing) bool {
 	p := &c.scratch.sends.open
-	return p.last != nil && m.length <= p.longest && wire.PartLen+m.length <= p.room && p.parts < wire.MaxParts &&
+	return m.length <= p.longest && wire.PartLen+m.length <= p.room && p.parts < wire.MaxParts &&
 		len(c.scratch.sends.wrs[len(c.scratch.sends.wrs)-1].SGEs)+len(m.pieces) <= c.scratch.width
 }
 
@@ -62,7 +62,7 @@ func (c *Chain) join(id uint32, m *outgoing) {
 // pack has a small message join the newest request of the chain, or be one that others
 // may join.
 func (e *Engine) pack(s *Socket, m *outgoing) {
-	if e.chain.takes(m) {
+	if e.chain.isOpen() && e.chain.takes(m) {
 		e.chain.join(s.id, m)
 		e.stats.Packed++
 		return
