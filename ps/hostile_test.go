@@ -177,7 +177,7 @@ func TestAskedByTurns(t *testing.T) {
 		asked := 0
 		for i, h := range all[1:] {
 			n := int(h.asked.Load())
-		if asked += n; n < 1 {
+			if asked += n; n < 1 {
 				t.Errorf("shard %d was never asked", i+1)
 			}
 		}

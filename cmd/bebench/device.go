@@ -115,14 +115,16 @@ const (
 
 // role decides it: a host makes a client; without one the command is the server,
 // or both ends on a simulator or with --local.
-func (c *chosen) role(hosts []string, wantLocal bool) (mode, error) {
+func (c *chosen) role(hosts []string, p *peerFlags) (mode, error) {
 	switch {
 	case len(hosts) > 0 && c.sim():
 		return 0, exit.Usagef("%s is a simulator inside one process: %s cannot be reached through it; "+
 			"leave the host out to run both ends here, or choose a real device with -d", c.name, strings.Join(hosts, " "))
 	case len(hosts) > 0:
 		return client, nil
-	case wantLocal || c.sim():
+	case (p.local || c.sim()) && p.once:
+		return 0, exit.Usagef("-1 is for a server, and both ends are in this process: leave it out, or choose a real device with -d")
+	case p.local || c.sim():
 		return local, nil
 	}
 	return server, nil

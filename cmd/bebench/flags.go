@@ -54,6 +54,17 @@ func (d *deviceFlags) check() error {
 	)
 }
 
+// unused refuses what would have no effect without a device. -d is taken: it may say that all
+// is in this process.
+func (d *deviceFlags) unused(set func(string) bool, without bool) error {
+	for _, flag := range []string{"ib-port", "gid-index", "mtu", "qp-timeout", "sl", "tclass", "flow-label", "hop-limit", "retry", "rnr-timer"} {
+		if without && set(flag) {
+			return exit.Usagef("--%s is of an RDMA device, and --transport tcp uses none: leave one of them out", flag)
+		}
+	}
+	return nil
+}
+
 // checkCM refuses what the connection manager decides.
 func (d *deviceFlags) checkCM() error {
 	switch {

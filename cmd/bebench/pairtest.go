@@ -97,7 +97,7 @@ func (t *pairTest) ends(hosts []string) (*chosen, mode, error) {
 			return nil, 0, err
 		}
 	}
-	role, err := dev.role(hosts, t.flags.peer.local)
+	role, err := dev.role(hosts, &t.flags.peer)
 	return dev, role, err
 }
 

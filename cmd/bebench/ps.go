@@ -119,7 +119,7 @@ func (f *psFlags) check(c *cobra.Command, hosts []string) error {
 		f.cfg.MinBytes, f.cfg.MaxBytes = 4*f.cfg.Dim*f.keys, 4*f.cfg.Dim*f.keys
 	}
 	if err := firstOf(f.device.check(), f.peer.check(hosts, &f.device), f.output.check(), inRange("iters", f.requests, 0, 1<<40),
-		inRange("keys", f.keys, 0, 1<<20), contradict(set("keys") && (set("min-size") || set("max-size")), "--keys and --min-size or --max-size contradict each other")); err != nil {
+		inRange("keys", f.keys, 0, 1<<20), f.device.unused(set, f.transport == "tcp"), contradict(set("keys") && (set("min-size") || set("max-size")), "--keys and --min-size or --max-size contradict each other")); err != nil {
 		return err
 	}
 	switch {
@@ -148,6 +148,11 @@ func (f *psFlags) check(c *cobra.Command, hosts []string) error {
 	return f.checkChange(c, hosts)
 }
 
+// mostHosts is how many hosts the shards can be on: replica j of shard i is on host i + j.
+func (f *psFlags) mostHosts() int {
+	return max(f.cfg.Shards, f.cfg.ThenShards) + max(f.cfg.Replicas-1, 0)
+}
+
 func (f *psFlags) run(e *env, c *cobra.Command, hosts []string) error {
 	if err := f.check(c, hosts); err != nil {
 		return err
@@ -160,7 +165,7 @@ func (f *psFlags) run(e *env, c *cobra.Command, hosts []string) error {
 		if dev, err = choose(f.device.name); err != nil {
 			return err
 		}
-		if role, err = dev.role(hosts, f.peer.local); err != nil {
+		if role, err = dev.role(hosts, &f.peer); err != nil {
 			return err
 		}
 	case len(hosts) > 0:

@@ -17,6 +17,8 @@ func (f *psFlags) changes() bool { return f.kill > 0 || f.rebalance > 0 }
 
 func (f *psFlags) checkChange(c *cobra.Command, hosts []string) error {
 	switch set := c.Flags().Changed; {
+	case len(hosts) > f.mostHosts():
+		return exit.Usagef("%d hosts, and %s would have no shard: give %d at most, or more --shards", len(hosts), hosts[f.mostHosts()], f.mostHosts())
 	case f.kill > 0 && f.cfg.Replicas < 2:
 		return exit.Usagef("--kill: must be with --replicas 2 or more, or no server of the shard is left")
 	case f.kill > 0 && len(hosts) > 0:
@@ -27,6 +29,8 @@ func (f *psFlags) checkChange(c *cobra.Command, hosts []string) error {
 		return exit.Usagef("--rebalance-after: must be with --replicas 1 or more, which have a map")
 	case set("rebalance-shards") && f.rebalance == 0:
 		return exit.Usagef("--rebalance-shards is of --rebalance-after: give that as well")
+	case f.rebalance > 0 && f.cfg.ThenShards == f.cfg.Shards:
+		return exit.Usagef("--rebalance-shards %d: must not be --shards, or no key would move", f.cfg.ThenShards)
 	case f.changes() && f.requests > 0:
 		return exit.Usagef("-n and --kill or --rebalance-after contradict each other, since those are by time: give -D")
 	case f.kill >= f.duration:

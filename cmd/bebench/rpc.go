@@ -95,6 +95,8 @@ func (f *rpcFlags) check(c *cobra.Command, hosts []string) error {
 	set := c.Flags().Changed
 	err := firstOf(f.device.check(), f.peer.check(hosts, &f.device), f.output.check(), inRange("iters", f.calls, 0, 1<<40), inRange("rounds", f.rounds, 1, 1000), notNegative("spin", f.spin),
 		contradict(f.calls > 0 && set("duration"), "-D and -n contradict each other"),
+		f.device.unused(set, f.transport == "tcp"),
+		contradict(f.transport == "tcp" && (f.lock || f.spin > 0), "--lock-threads and --spin are of ByteExpress, and --transport tcp is without it"),
 		contradict(set("window") && !f.stream, "--window is of streams, and calls, without --stream, have none"),
 		contradict(f.workers && f.stream, "--on-workers is for calls, and --stream measures streams"),
 		contradict(f.verify && f.stream, "--verify is for calls, and --stream measures streams"),
@@ -148,11 +150,12 @@ func (f *rpcFlags) kind(c *cobra.Command, args []string) ([]string, error) {
 	case len(args) > 1 && is(args[1]):
 		return nil, exit.Usagef("rpc %s %s: say one of them, or neither for both", args[0], args[1])
 	}
-	if !c.Flags().Changed("outstanding") {
-		f.outstanding = f.outstanding[:1]
-		if args[0] == report.OpBandwidth {
-			f.outstanding = []int{64}
-		}
+	if c.Flags().Changed("outstanding") {
+		return nil, exit.Usagef("rpc %s and --outstanding contradict each other, as both say how many callers there are: leave one of them out", args[0])
+	}
+	f.outstanding = f.outstanding[:1]
+	if args[0] == report.OpBandwidth {
+		f.outstanding = []int{64}
 	}
 	return args[1:], nil
 }
@@ -197,7 +200,7 @@ func (f *rpcFlags) run(e *env, c *cobra.Command, hosts []string) error {
 			return err
 		}
 	}
-	role, err := dev.role(hosts, f.peer.local)
+	role, err := dev.role(hosts, &f.peer)
 	if err != nil {
 		return err
 	}
