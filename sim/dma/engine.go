@@ -1,10 +1,15 @@
 package dma
 
-import "github.com/byteexpress/byteexpress/mr"
+import (
+	"github.com/byteexpress/byteexpress/internal/prefetch"
+	"github.com/byteexpress/byteexpress/mr"
+)
 
 const (
 	// long is from how many bytes on it pays: either way takes some 100 ns to begin.
 	long = 16 << 10
+	// expected is how much of what comes next is fetched ahead: a page.
+	expected = 4 << 10
 	// warmBytes is how many bytes are moved until a place is in no cache any more. The
 	// last level of a server's processor has 16 to 64 MiB, for what is read too.
 	warmBytes = 12 << 20
@@ -56,6 +61,15 @@ func (e *Engine) Copy(dst, src []byte) {
 		moveThrough(dst[head:][:body], src[head:])
 	}
 	copy(dst[head+body:], src[head+body:])
+}
+
+// Expect has the cache get how src begins. It is called before the Copy that comes
+// before that of src: the processor begins with a new place as fast then as it goes on with
+// an old one.
+func Expect(src []byte) {
+	if len(src) >= long {
+		prefetch.Object((*[expected]byte)(src))
+	}
 }
 
 func overlap(a, b []byte) bool {

@@ -37,24 +37,28 @@ func TestWritesMerge(t *testing.T) {
 	for round := range 300 {
 		v := newNet(t, s)
 		x, y := v.pairOf(v.add(nil), v.add(nil), size, nil)
-		for i := range x.buf {
-			x.buf[i] = byte(r.Uint32())
+		bufs, regs := [2][]byte{x.buf, make([]byte, size)}, [2]*Region{x.reg}
+		regs[1] = x.register(bufs[1], rights)
+		for _, b := range bufs {
+			for i := range b {
+				b[i] = byte(r.Uint32())
+			}
 		}
 		want := make([]byte, size)
-		src, dst := 0, 0
+		src, dst, of := 0, 0, 0
 		var wrs []qp.SendWR
-		for range 1 + r.IntN(20) {
+		for range 1 + r.IntN(40) {
 			n := r.IntN(3000)
 			if r.IntN(3) == 0 || max(src, dst)+n > size {
-				src, dst = r.IntN(size-n), r.IntN(size-n) // not where the last one ended
+				src, dst, of = r.IntN(size-n), r.IntN(size-n), r.IntN(2) // not where the last one ended
 			}
 			op := qp.Write
 			if r.IntN(4) == 0 {
 				op = qp.WriteWithImm
 			}
-			wr := y.remote(op, []qp.SGE{x.sge(src, n)})
+			wr := y.remote(op, []qp.SGE{{Addr: mr.Addr(bufs[of]) + uint64(src), Length: uint32(n), LKey: regs[of].LKey}})
 			wr.RemoteAddr += uint64(dst)
-			copy(want[dst:], x.buf[src:src+n])
+			copy(want[dst:], bufs[of][src:src+n])
 			if op == qp.WriteWithImm {
 				y.recv(qp.RecvWR{})
 			}
@@ -73,7 +77,7 @@ func TestWritesMerge(t *testing.T) {
 				t.Fatalf("round %d: %v", round, c.Status)
 			}
 		}
-		if x.q.lease.n.Load() != 0 || x.reg.n.Load() != 0 {
+		if x.q.lease.n.Load() != 0 || regs[0].n.Load() != 0 || regs[1].n.Load() != 0 {
 			t.Fatalf("round %d: memory is held after it was copied", round)
 		}
 	}
@@ -118,6 +122,33 @@ func TestMergedWritesOfRefused(t *testing.T) {
 	}
 	wantBrief(t, "receive", y.poll(), "7:WR_FLUSH_ERR")
 	if x.q.lease.n.Load() != 0 || x.reg.n.Load() != 0 {
+		t.Error("memory is held after it was copied")
+	}
+}
+
+// TestMergedWritesOfLostMemory: a request whose memory is gone when it arrives is as good as
+// lost, and those before it are not.
+func TestMergedWritesOfLostMemory(t *testing.T) {
+	v := newNet(t, 1)
+	x, y := v.pairOf(v.add(nil), v.add(nil), 4096, nil)
+	other := []byte("of other memory")
+	reg := x.register(other, rights)
+	copy(x.buf, "of the first")
+	at := func(off int, g qp.SGE) qp.SendWR {
+		wr := y.remote(qp.Write, []qp.SGE{g})
+		wr.RemoteAddr += uint64(off)
+		return wr
+	}
+	x.send(at(0, x.sge(0, 12)), at(100, qp.SGE{Addr: mr.Addr(other), Length: 15, LKey: reg.LKey}))
+	x.h.nic.DestroyRegion(reg)
+	together(v, y)
+	if got := string(y.buf[:12]); got != "of the first" {
+		t.Errorf("the peer has %q of the memory that is there", got)
+	}
+	if y.buf[100] != 0 || y.h.nic.stats.RevokedPayloads != 1 {
+		t.Errorf("the peer has %q of the memory that is gone; counted %d times", y.buf[100:115], y.h.nic.stats.RevokedPayloads)
+	}
+	if x.q.lease.n.Load() != 0 || x.reg.n.Load() != 0 || !reg.Idle() {
 		t.Error("memory is held after it was copied")
 	}
 }

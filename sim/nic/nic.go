@@ -90,7 +90,7 @@ type NIC struct {
 	holding    []*CQ // have send completions held back
 	heldUntil  time.Duration
 
-	writes writeRun // in DeliverAll
+	writes heldWrites // in DeliverAll
 	dma    dma.Engine
 	pkt    Packet  // to be sent; lives here so that it does not move to the heap each time
 	word   [8]byte // an atomic's result on its way to memory
