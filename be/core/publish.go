@@ -87,6 +87,7 @@ func (e *Engine) onWritten(in *incoming, n uint32) error {
 	}
 	e.stats.Written++
 	if !in.sock.deaf() {
+		e.chain.scratch.Told = true
 		in.written(nil)
 	}
 	return nil
