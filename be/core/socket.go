@@ -307,12 +307,12 @@ func (e *Engine) CloseSocket(now time.Duration, s *Socket) {
 	}
 }
 
-// rejectHeld answers the requests of a closing socket that were not granted: its
-// CLOSE must be the last that the peer hears of them.
+// rejectHeld answers the requests of a closing socket that were not granted, or only wait
+// for their turn: its CLOSE must be the last that the peer hears of them.
 func (e *Engine) rejectHeld(s *Socket) {
 	for in := s.inHead; in != nil; {
 		next := in.next
-		if in.state == recvHeld || in.state == recvParked {
+		if in.state <= recvParked || in.state == recvWriting && in.line == &e.waiting {
 			e.reject(in, wire.ReasonLeaving)
 		}
 		in = next
@@ -320,9 +320,10 @@ func (e *Engine) rejectHeld(s *Socket) {
 	e.deliver(s)
 }
 
-// reject tells the peer that a held message is not taken. deliver is to follow.
+// reject tells the peer that a message is not taken that it was not told to send. deliver
+// is to follow.
 func (e *Engine) reject(in *incoming, reason wire.Reason) {
-	e.unwait(in)
+	e.dropTransfer(in)
 	in.state = recvVoid
 	e.control(control{typ: wire.Reject, id: in.sock.id, seq: in.seq, reason: reason})
 }
