@@ -4,11 +4,16 @@ import (
 	"math"
 	"time"
 
+	"github.com/byteexpress/byteexpress/be/internal/wire"
 	"github.com/byteexpress/byteexpress/mr"
 )
 
-// MaxPackLimit is the largest Config.PackLimit.
-const MaxPackLimit = math.MaxUint16
+const (
+	// MaxPackLimit is the largest Config.PackLimit.
+	MaxPackLimit = math.MaxUint16
+	// MaxParts is how many messages go in one SEND at most.
+	MaxParts = wire.MaxParts
+)
 
 // Config holds what both sides agreed on and what is this side's own. The driver
 // has checked it.

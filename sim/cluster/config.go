@@ -16,8 +16,13 @@ import (
 // recvBit marks the IDs of receives; below it is the engine's number on its node.
 const recvBit = 1 << 63
 
-// sendSGE is how many segments a send request may have.
-const sendSGE = 2
+// segments is how many a send request may have.
+func (c *Config) segments() int {
+	if c.PackBytes > 0 {
+		return 1 + core.MaxParts
+	}
+	return 2
+}
 
 // Config says how every node works. The zero value takes every default, which are
 // those of be.Config where not said otherwise.
@@ -25,6 +30,7 @@ type Config struct {
 	SendDepth    int    // requests in an engine's chain; 0: 32
 	RecvDepth    int    // receives of an engine; 0: 64
 	EagerBytes   int    // messages up to here are sent whole; 0: 8 KiB
+	PackBytes    int    // messages up to here go several in one SEND, if they wait together; 0: none do
 	Fragment     int    // bytes a WRITE; 0: 64 KiB
 	Window       int    // bytes of fragments posted and not completed, of one engine, at least Fragment; 0: 256 KiB or that
 	InboundBytes int    // of large messages that peers of a node send to it at a time, with WindowTarget; 0: 256 KiB or four fragments
@@ -74,6 +80,7 @@ func (c *Config) fill() error {
 		{"SendDepth", &c.SendDepth, 32, 2, 1 << 15},
 		{"RecvDepth", &c.RecvDepth, 64, 4, 1 << 15},
 		{"EagerBytes", &c.EagerBytes, 8 << 10, 256, 1 << 20},
+		{"PackBytes", &c.PackBytes, 0, 0, core.MaxPackLimit},
 		{"Fragment", &c.Fragment, 64 << 10, 256, 1 << 30},
 		{"Window", &c.Window, max(256<<10, c.Fragment), 256, 1 << 40},
 		{"InboundBytes", &c.InboundBytes, core.InboundOf(0, c.Fragment), 256, math.MaxInt},
@@ -111,7 +118,7 @@ func (c *Config) engine(i int, initiator bool, bound *core.Cap, t *thread) core.
 	cfg := core.Config{
 		SendDepth: c.SendDepth, RecvDepth: c.RecvDepth, PeerDepth: c.RecvDepth, EagerLimit: c.EagerBytes, Fragment: c.Fragment, Window: c.Window,
 		MaxMessage: uint64(c.MaxMessage), Backlog: c.Backlog, PeerBacklog: c.Backlog, MaxSockets: c.MaxSockets, Initiator: initiator, Get: c.Get,
-		IDBase: uint64(i) << 32, RecvBit: recvBit, Scratch: t.scratch,
+		Pack: c.PackBytes > 0, PackLimit: c.PackBytes, IDBase: uint64(i) << 32, RecvBit: recvBit, Scratch: t.scratch,
 		WindowTarget: c.WindowTarget, Cap: bound, Keepalive: c.Keepalive, PeerTimeout: c.PeerTimeout, DrainTimeout: c.DrainTimeout, Linger: c.Linger,
 	}
 	if t.arrivals != nil {

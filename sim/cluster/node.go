@@ -103,7 +103,7 @@ func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
 		all = core.NewInbound(c.cfg.InboundBytes, c.cfg.Fragment*3/4, uint64(h.ID()), n.admit)
 	}
 	for i := range c.cfg.Threads {
-		t := &thread{n: n, num: i, armed: true, scratch: core.NewScratch(c.cfg.SendDepth, c.cfg.RecvDepth, sendSGE, exactly{n.mem})}
+		t := &thread{n: n, num: i, armed: true, scratch: core.NewScratch(c.cfg.SendDepth, c.cfg.RecvDepth, c.cfg.segments(), exactly{n.mem})}
 		if all != nil {
 			t.arrivals = core.NewArrivals(all, func(h core.Handler) { n.touch(h.(*engine)) })
 		}
@@ -140,7 +140,7 @@ func (n *Node) Stats() (s core.Stats) {
 
 func (n *Node) newEngine(peer int, initiator bool) (*engine, error) {
 	cfg, t := &n.c.cfg, n.threads[len(n.engines)%len(n.threads)]
-	q, err := n.host.NewQP(t.cq, t.cq, qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: sendSGE, RecvSGE: 2})
+	q, err := n.host.NewQP(t.cq, t.cq, qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: cfg.segments(), RecvSGE: 2})
 	if err != nil {
 		return nil, err
 	}
