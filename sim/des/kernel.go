@@ -24,7 +24,7 @@ type Kernel struct {
 	seq      uint64
 	queue    queue
 	handlers []func(a, b int32)
-	soon     []func(a, b int32) // by kind; nil: nothing to prepare
+	soon     [][len(distances)]func(a, b int32) // by kind; nil: nothing to prepare
 	done     uint64
 	still    int // events since the clock last moved
 	limit    int // of still
@@ -41,14 +41,20 @@ func New() *Kernel {
 
 // Handle gives the kind of events that f handles. There are at most 65536 of them.
 func (k *Kernel) Handle(f func(a, b int32)) Kind {
-	k.handlers, k.soon = append(k.handlers, f), append(k.soon, nil)
+	k.handlers, k.soon = append(k.handlers, f), append(k.soon, [len(distances)]func(a, b int32){})
 	return Kind(len(k.handlers) - 1)
 }
 
-// Soon has f told of events of a kind shortly before they are handled: of those that are
-// next when another is. It may have the cache get what their handler needs, and must
-// change nothing: of some events it is not told, of some twice, of some in vain.
-func (k *Kernel) Soon(kind Kind, f func(a, b int32)) { k.soon[kind] = f }
+// Soon has steps told of events of a kind while they come nearer, the last of them when
+// two others are still before. Each may have the cache get what the next step, or the
+// handler, looks at, so that nobody waits for memory, and must change nothing: of events
+// that are scheduled late some steps are not told, or twice. nil steps do nothing.
+func (k *Kernel) Soon(kind Kind, steps ...func(a, b int32)) {
+	copy(k.soon[kind][len(distances)-len(steps):], steps)
+}
+
+// distances are how many events are before one when the steps of Soon are told of it.
+var distances = [...]int{13, 9, 5, 2}
 
 // Now is the time of the event that runs, or of the last one that ran.
 func (k *Kernel) Now() Time { return k.now }
@@ -82,7 +88,7 @@ func (k *Kernel) AtPlace(t Time, place uint64, kind Kind, a, b int32) {
 }
 
 // Next is the time of the first event to come, Never if there is none.
-func (k *Kernel) Next() Time { return k.queue.next() }
+func (k *Kernel) Next() Time { return k.queue.time() }
 
 // Step runs the first event to come and reports whether there was one. The error
 // is a *StuckError.
@@ -97,9 +103,11 @@ func (k *Kernel) Step() (ran bool, err error) {
 	if k.still++; k.still > k.limit {
 		return false, &StuckError{At: k.now, Events: k.still, Kind: e.kind}
 	}
-	if len(k.queue.near) > 0 {
-		if e := &k.queue.near[0]; k.soon[e.kind] != nil {
-			k.soon[e.kind](e.a, e.b)
+	for i, d := range distances {
+		if d < k.queue.next.n {
+			if e := k.queue.next.at(d); k.soon[e.kind][i] != nil {
+				k.soon[e.kind][i](e.a, e.b)
+			}
 		}
 	}
 	k.done++

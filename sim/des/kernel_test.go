@@ -200,23 +200,60 @@ func BenchmarkHold(b *testing.B) {
 	}
 }
 
-// TestSoon: of an event that is next when another is handled, Soon tells before.
+// TestSoon: of each of many events, the steps are told in their order, and all before it is
+// handled; of one that is scheduled late, at least nothing in vain.
 func TestSoon(t *testing.T) {
 	k := New()
-	var got []string
-	say := func(what string) func(a, b int32) {
-		return func(a, b int32) { got = append(got, fmt.Sprint(what, a, b)) }
+	const events = 100
+	var told [events + 1]int
+	plain := k.Handle(func(a, b int32) {})
+	hinted := k.Handle(func(a, b int32) {
+		if a > int32(distances[0])+1 && told[a] != len(distances) {
+			t.Errorf("event %d runs after %d steps", a, told[a])
+		}
+		told[a] = -1
+	})
+	steps := make([]func(a, b int32), len(distances))
+	for i := range steps {
+		steps[i] = func(a, b int32) {
+			if told[a] != i && a > int32(distances[0])+1 || told[a] < 0 {
+				t.Errorf("event %d: step %d after %d steps", a, i, told[a])
+			}
+			told[a] = i + 1
+		}
 	}
-	plain, hinted := k.Handle(say("plain ")), k.Handle(say("run "))
-	k.Soon(hinted, say("soon "))
-	k.At(1, plain, 1, 1)
-	k.At(2, hinted, 2, 2)
-	k.At(3, plain, 3, 3)
-	k.At(4, hinted, 4, 4)
+	k.Soon(hinted, steps...)
+	for i := range events {
+		k.At(Time(i), plain, 0, 0)
+		k.At(Time(i), hinted, int32(i), 0)
+	}
+	k.At(50, plain, 0, 0)
 	if err := k.Run(Never); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"soon 2 2", "plain 1 1", "run 2 2", "soon 4 4", "plain 3 3", "run 4 4"}
+	for i := range events {
+		if told[i] != -1 {
+			t.Errorf("event %d did not run", i)
+		}
+	}
+}
+
+// TestSoonLast: fewer steps than there are distances are the nearest of them.
+func TestSoonLast(t *testing.T) {
+	k := New()
+	var got []string
+	say := func(what string) func(a, b int32) {
+		return func(a, b int32) { got = append(got, fmt.Sprint(what, a)) }
+	}
+	kind := k.Handle(say("run "))
+	k.Soon(kind, say("soon "))
+	for i := range int32(5) {
+		k.At(Time(i), kind, i, 0)
+	}
+	if err := k.Run(Never); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"soon 3", "run 0", "soon 4", "run 1", "run 2", "run 3", "run 4"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -7,56 +7,95 @@ type Kind uint16
 type event struct {
 	at   Time
 	seq  uint64 // order of scheduling
-	kind Kind
 	a, b int32
+	link int32 // in a slot of the wheel; 0 elsewhere
+	kind Kind
 }
 
 func (e *event) before(o *event) bool { return e.at < o.at || e.at == o.at && e.seq < o.seq }
 
-// reach is how far ahead of the first event the near ones are. Almost everything
-// that a network does takes less, from frames to system calls.
-const reach = 16 * Microsecond
-
-// queue is the events to come, in two heaps: the many that come soon, and those that
-// come later, such as timers and the plans of applications. The first stays small
-// and in the processor's cache, whatever waits in the second.
+// queue is the events to come: a few that come next, in order; those that come soon,
+// in a wheel by time; and the others, such as timers and the plans of applications, in a
+// heap, from which they go to the wheel. Almost everything that a network does is soon,
+// from frames to system calls, and costs the same whatever else waits.
 type queue struct {
-	near, far heap
-	limit     Time // near events are before it, far ones are not
+	next  ring
+	wheel wheel
+	later heap
+	base  Time // what is in next comes before it, what is elsewhere does not
 }
 
-func (q *queue) len() int { return len(q.near) + len(q.far) }
+const (
+	// reach is how far the wheel goes from the base on.
+	reach = (wheelSlots - 1) * slotTime
+	// ahead is how many events are in next, if they are that near, and near how near. What
+	// is scheduled before the last of them has to find its place among them.
+	ahead = 16
+	near  = 16 * Nanosecond
+)
 
-// next is the time of the first event, Never if there is none.
-func (q *queue) next() Time {
+func (q *queue) len() int { return q.next.n + q.wheel.n + len(q.later) }
+
+// time is that of the first event, Never if there is none.
+func (q *queue) time() Time {
 	switch {
-	case len(q.near) > 0:
-		return q.near[0].at
-	case len(q.far) > 0:
-		return q.far[0].at
+	case q.next.n > 0:
+		return q.next.at(0).at
+	case q.wheel.n > 0:
+		return q.wheel.first(q.base)
+	case len(q.later) > 0:
+		return q.later[0].at
 	}
 	return Never
 }
 
 func (q *queue) push(e event) {
-	if e.at < q.limit {
-		q.near.push(e)
-	} else {
-		q.far.push(e)
+	switch {
+	case e.at < q.base:
+		q.next.insert(&e)
+	case e.at-q.base < reach:
+		q.wheel.add(&e)
+	default:
+		q.later.push(e)
 	}
 }
 
 // pop takes the first event. Preconditions: there is one.
 func (q *queue) pop() event {
-	if len(q.near) == 0 {
-		q.limit = q.far[0].at
-		q.limit += min(reach, Never-q.limit)
-		q.near.push(q.far.pop()) // also if it comes at Never, which no limit is above
-		for len(q.far) > 0 && q.far[0].at < q.limit {
-			q.near.push(q.far.pop())
+	if q.next.n == 0 {
+		if q.wheel.n == 0 {
+			at := q.later[0].at
+			if at > Never-2*reach { // the end of time
+				return q.later.pop()
+			}
+			q.setBase(at &^ (slotTime - 1))
 		}
+		q.turn(q.wheel.next(q.base))
 	}
-	return q.near.pop()
+	e := q.next.pop()
+	for q.next.n < ahead && q.wheel.n > 0 {
+		at := q.wheel.next(q.base)
+		if at-e.at > near {
+			break
+		}
+		q.turn(at)
+	}
+	return e
+}
+
+// turn takes what is in the slot of a time into next.
+func (q *queue) turn(at Time) {
+	q.wheel.take(at, &q.next)
+	q.setBase(at + slotTime)
+}
+
+// setBase moves the base on, and what comes soon then to the wheel.
+func (q *queue) setBase(at Time) {
+	q.base = at
+	for len(q.later) > 0 && q.later[0].at-at < reach {
+		e := q.later.pop()
+		q.wheel.add(&e)
+	}
 }
 
 // heap has four children a node: half as deep as a binary one, and the four lie in
