@@ -96,8 +96,8 @@ func (n *NIC) completeOne(q *QP, w *sendWQE) {
 	n.completeSend(q, cq.Success)
 	n.progress(q)
 	if q.sq.una != q.sq.posted() {
-		if w = q.sq.at(q.sq.una); !w.started && w.status != cq.Success && q.cur == q.sq.una {
-			n.fail(q, w.status)
+		if w = q.sq.at(q.sq.una); !w.started && w.status != 0 && q.cur == q.sq.una {
+			n.fail(q, cq.Status(w.status))
 		}
 	}
 }

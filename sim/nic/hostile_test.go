@@ -15,7 +15,7 @@ const packetSize = 24
 
 // packetOf makes any packet at all out of bytes, with the connection's addresses.
 func packetOf(b []byte, q *QP, area uint64) *Packet {
-	p := &Packet{SGID: q.attr.AV.DGID, DGID: q.sgid.GID, GIDType: q.sgid.Type, DestQP: q.num}
+	p := &Packet{SGID: q.attr.AV.DGID, DGID: q.sgid, GIDType: q.sgType, DestQP: q.num}
 	p.Op, p.Syndrome = Op(b[0]%numOps), Syndrome(b[1])
 	base := q.recvPSN
 	if p.Op.flags()&isResponse != 0 {

@@ -47,7 +47,7 @@ func (n *NIC) Modify(q *QP, a *qp.Attr, mask qp.AttrMask) error {
 	}
 	q.set(a, mask)
 	if mask&qp.MaskAV != 0 {
-		q.sgid, q.route = sgid, route
+		q.sgid, q.sgType, q.route = sgid.GID, sgid.Type, route
 	}
 	n.move(q, from, to, a, mask)
 	return nil

@@ -278,7 +278,7 @@ func (n *NIC) send(q *QP) {
 // header starts the next packet of q with all that its packets have in common.
 func (n *NIC) header(q *QP, op Op, psn qp.PSN) *Packet {
 	n.pkt = Packet{
-		Route: q.route, SGID: q.sgid.GID, DGID: q.attr.AV.DGID, GIDType: q.sgid.Type, MTU: q.attr.PathMTU,
+		Route: q.route, SGID: q.sgid, DGID: q.attr.AV.DGID, GIDType: q.sgType, MTU: q.attr.PathMTU,
 		Op: op, DestQP: q.attr.DestNum, PSN: psn,
 	}
 	return &n.pkt

@@ -55,7 +55,7 @@ func TestTimersInOrder(t *testing.T) {
 	var h timers
 	all := make([]*QP, 50)
 	for i := range all {
-		all[i] = &QP{timerAt: -1, state: 3}
+		all[i] = &QP{timerAt: -1, busy: busy{state: 3}}
 	}
 	for step := range 5000 {
 		q := all[r.IntN(len(all))]

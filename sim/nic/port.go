@@ -68,5 +68,5 @@ func (q *QP) takes(p *Packet) bool {
 	default:
 		return false
 	}
-	return p.SGID == q.attr.AV.DGID && p.DGID == q.sgid.GID && p.GIDType == q.sgid.Type && q.nic.portUp(q.port)
+	return p.SGID == q.attr.AV.DGID && p.DGID == q.sgid && p.GIDType == q.sgType && q.nic.portUp(q.port)
 }

@@ -10,46 +10,51 @@ import (
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// QP is a reliable-connection queue pair of one NIC.
+// QP is a reliable-connection queue pair of one NIC. Where there are many, each line of 64
+// bytes that a packet touches is a miss of the cache, so what each needs lies together.
 type QP struct {
-	Owner any // the driver's
+	busy
+	sq sendQueue
+	rq recvQueue
 
-	nic    *NIC
-	pd     *PD
-	num    qp.Num
-	caps   qp.Caps
-	sigAll bool
-	sendCQ *CQ
-	recvCQ *CQ
-	sq     sendQueue
-	rq     recvQueue
-	srq    *SRQ // rq then holds only the receive that was taken last
+	pd      *PD
+	caps    qp.Caps
+	sigAll  bool
+	failed  atomic.Bool // in the error state: receives need a doorbell
+	timerAt int32       // place in NIC.timers, -1: none
+	port    int
+	srq     *SRQ // rq then holds only the receive that was taken last
+	ticket  Ticket
+	retired *lease   // of the last life
+	bound   int      // windows
+	replay  []answer // atomics answered lately, to be answered alike if asked again
+	Owner   any      // the driver's
+}
 
-	soft   atomic.Uint32 // qp.State as the application knows it
-	life   atomic.Uint32 // counts resets: tells completions of an earlier life
-	failed atomic.Bool   // in the error state: receives need a doorbell
-
+// busy is what packets need of a queue pair: six lines.
+type busy struct {
 	// Connection.
-	state qp.State
-	attr  qp.Attr
-	port  int
-	sgid  verbs.GIDEntry
-	route Route
-	mtu   int    // payload bytes a packet
-	lease *lease // on the memory of the send requests
-
-	retired *lease // of the last life
-	bound   int    // windows
-
-	// Work and time.
+	attr    qp.Attr
+	sgid    verbs.GID
+	route   Route
+	nic     *NIC
+	num     qp.Num
+	state   qp.State
+	sgType  verbs.GIDType
 	isReady bool
 	offered bool          // to the driver, which has not called Transmit since
-	timerAt int           // place in NIC.timers, -1: none
-	wakeAt  time.Duration // key there
-	ticket  Ticket        // of the last packet sent
+	soft    atomic.Uint32 // qp.State as the application knows it
+	life    atomic.Uint32 // counts resets: tells completions of an earlier life
 
 	requester
 	responder
+
+	pending []answer // READs and atomics to be answered, oldest first
+	mtu     int      // payload bytes a packet
+	lease   *lease   // on the memory of the send requests
+	sendCQ  *CQ
+	recvCQ  *CQ
+	wakeAt  time.Duration // key in NIC.timers
 }
 
 // CreateQP makes a queue pair in state RESET; srq may be nil. The capacities were
@@ -58,7 +63,7 @@ func (n *NIC) CreateQP(pd *PD, sendCQ, recvCQ *CQ, srq *SRQ, caps qp.Caps, sigAl
 	if n.qps.n >= n.cfg.Attr.MaxQP {
 		return nil, verbs.ErrLimit
 	}
-	q := &QP{nic: n, pd: pd, caps: caps, sigAll: sigAll, sendCQ: sendCQ, recvCQ: recvCQ, srq: srq, timerAt: -1}
+	q := &QP{busy: busy{nic: n, sendCQ: sendCQ, recvCQ: recvCQ}, pd: pd, caps: caps, sigAll: sigAll, srq: srq, timerAt: -1}
 	q.caps.Windows = n.cfg.Attr.Flags.Windows()
 	q.sq.init(&q.caps)
 	if srq != nil {
@@ -152,6 +157,7 @@ func (q *QP) newLife() {
 	q.attr, q.route, q.port, q.ticket = qp.Attr{}, nil, 1, 0
 	q.requester = requester{}
 	q.responder = responder{}
+	q.pending, q.replay = nil, nil
 	q.sq.forget()
 	q.rq.forget()
 	q.cur = q.sq.una

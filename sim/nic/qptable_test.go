@@ -16,7 +16,7 @@ func TestQPTable(t *testing.T) {
 		live := map[qp.Num]*QP{}
 		for range 1000 {
 			if rng.IntN(3) > 0 && len(live) < 100 {
-				q := &QP{num: n.newNum()}
+				q := &QP{busy: busy{num: n.newNum()}}
 				if live[q.num] != nil || q.num < 2 || q.num >= 0xffffff {
 					t.Fatalf("seed %d: number %#x is given out", seed, q.num)
 				}

@@ -3,7 +3,6 @@ package nic
 import (
 	"sync/atomic"
 
-	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/qp"
 )
 
@@ -13,7 +12,7 @@ import (
 //	tail <= una <= next <= pub <= tail+cap
 type ring struct {
 	mask index
-	cap  int
+	cap  int32
 	pub  atomic.Uint32 // end of what was posted; written by the poster
 	tail atomic.Uint32 // begin of what is not free; written by the poller
 	una  index         // NIC's: first request not completed
@@ -21,13 +20,13 @@ type ring struct {
 }
 
 func (r *ring) init(capacity int) {
-	r.mask, r.cap = index(ringSize(capacity)-1), capacity
+	r.mask, r.cap = index(ringSize(capacity)-1), int32(capacity)
 }
 
 func (r *ring) posted() index { return index(r.pub.Load()) }
 
 // room is how many requests can be posted.
-func (r *ring) room() int { return r.cap - int(r.posted()-index(r.tail.Load())) }
+func (r *ring) room() int { return int(r.cap) - int(r.posted()-index(r.tail.Load())) }
 
 // forget drops everything posted (reset).
 func (r *ring) forget() {
@@ -35,7 +34,7 @@ func (r *ring) forget() {
 	r.tail.Store(uint32(r.una))
 }
 
-// sendWQE is a send request in the ring.
+// sendWQE is a send request in the ring: a line of the cache.
 type sendWQE struct {
 	id         uint64
 	remoteAddr uint64
@@ -49,9 +48,9 @@ type sendWQE struct {
 	nsge       uint8
 
 	// From here on the NIC's, from the first transmission on.
-	started  bool
 	nseg     uint8
-	status   cq.Status // a local fault, to be reported when its turn comes
+	started  bool
+	status   uint8 // a cq.Status: a local fault, to be reported when its turn comes
 	firstPSN qp.PSN
 	packets  uint32 // PSNs it takes
 	got      uint32 // READ: response packets that arrived
@@ -60,22 +59,23 @@ type sendWQE struct {
 type sendQueue struct {
 	ring
 	wqes   []sendWQE
+	nsge   int32    // segments a request
+	nin    int32    // inline bytes a request
 	sges   []qp.SGE // as posted
 	segs   []segment
 	inline []byte
 	binds  []qp.Bind // of BIND_MW
-	nsge   int       // segments a request
-	nin    int       // inline bytes a request
 }
 
 func (s *sendQueue) init(c *qp.Caps) {
 	s.ring.init(c.SendWR)
 	n := int(s.mask) + 1
-	s.nsge, s.nin = max(c.SendSGE, 1), c.Inline
+	nsge := max(c.SendSGE, 1)
+	s.nsge, s.nin = int32(nsge), int32(c.Inline)
 	s.wqes = make([]sendWQE, n)
-	s.sges = make([]qp.SGE, n*s.nsge)
-	s.segs = make([]segment, n*s.nsge)
-	s.inline = make([]byte, n*s.nin)
+	s.sges = make([]qp.SGE, n*nsge)
+	s.segs = make([]segment, n*nsge)
+	s.inline = make([]byte, n*c.Inline)
 	if c.Windows {
 		s.binds = make([]qp.Bind, n)
 	}
@@ -84,15 +84,27 @@ func (s *sendQueue) init(c *qp.Caps) {
 func (s *sendQueue) at(i index) *sendWQE { return &s.wqes[i&s.mask] }
 
 // listOf gives the segments of request i as posted: none if it is inline.
-func (s *sendQueue) listOf(i index) []qp.SGE {
-	at := int(i&s.mask) * s.nsge
-	return s.sges[at : at+int(s.at(i).nsge)]
+func (s *sendQueue) listOf(i index) []qp.SGE { return s.segments(i)[:s.at(i).nsge] }
+
+// segments is the room for them.
+func (s *sendQueue) segments(i index) []qp.SGE {
+	n := int(s.nsge)
+	return s.sges[int(i&s.mask)*n:][:n]
+}
+
+// resolved is the room for the same of known memory.
+func (s *sendQueue) resolved(i index) []segment {
+	n := int(s.nsge)
+	return s.segs[int(i&s.mask)*n:][:n]
 }
 
 // segsOf gives the resolved segments of request i.
-func (s *sendQueue) segsOf(i index) []segment {
-	at := int(i&s.mask) * s.nsge
-	return s.segs[at : at+int(s.at(i).nseg)]
+func (s *sendQueue) segsOf(i index) []segment { return s.resolved(i)[:s.at(i).nseg] }
+
+// inlined is the room for the inline bytes of request i.
+func (s *sendQueue) inlined(i index) []byte {
+	n := int(s.nin)
+	return s.inline[int(i&s.mask)*n:][:n]
 }
 
 // PostSend copies requests into the send ring, checked, and says how many were
@@ -120,19 +132,18 @@ func (q *QP) PostSend(wrs []qp.SendWR, maxMessage uint32) (n int, err error) {
 			err = qp.ErrMessageTooLong
 			break
 		}
-		i := int(head & s.mask)
-		w := &s.wqes[i]
+		w := s.at(head)
 		*w = sendWQE{
 			id: wr.ID, remoteAddr: wr.RemoteAddr, compareAdd: wr.CompareAdd, swap: wr.Swap, length: uint32(length),
 			imm: wr.Imm, rkey: uint32(wr.RKey), op: wr.Opcode, flags: wr.Flags,
 		}
 		if wr.Opcode == qp.BindMW {
-			s.binds[i] = *wr.Bind
+			s.binds[head&s.mask] = *wr.Bind
 		}
 		if wr.Flags&qp.Inline != 0 {
-			copy(s.inline[i*s.nin:(i+1)*s.nin], wr.Inline)
+			copy(s.inlined(head), wr.Inline)
 		} else {
-			w.nsge = uint8(copy(s.sges[i*s.nsge:(i+1)*s.nsge], wr.SGEs))
+			w.nsge = uint8(copy(s.segments(head), wr.SGEs))
 		}
 		head++
 		n++

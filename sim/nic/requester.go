@@ -13,23 +13,22 @@ import (
 // on their way; the cursor (cur, curPkt) is the next packet to send and goes back
 // to an earlier one when something was lost.
 type requester struct {
-	cur     index  // request at the cursor
-	curPkt  uint32 // packet in it
-	sendPSN qp.PSN // of the next packet never sent
-	unaPSN  qp.PSN // oldest packet not acknowledged
-	maxPSN  qp.PSN // next packet never put on the wire: before it, sends are retransmissions
+	cur     index     // request at the cursor
+	curPkt  uint32    // packet in it
+	sendPSN qp.PSN    // of the next packet never sent
+	unaPSN  qp.PSN    // oldest packet not acknowledged
+	maxPSN  qp.PSN    // next packet never put on the wire: before it, sends are retransmissions
+	cause   cq.Status // why the oldest request failed
 
-	reads       int           // READs and atomics under way
 	ackDeadline time.Duration // 0: nothing under way, or no timeout
-	grace       bool          // the deadline passed, answers already delivered get a last look
-	rnrWait     bool          // waiting, as the peer had no receive
 	rnrUntil    time.Duration
+	grace       bool  // the deadline passed, answers already delivered get a last look
+	rnrWait     bool  // waiting, as the peer had no receive
+	reads       uint8 // READs and atomics under way
 	retryLeft   uint8
 	rnrLeft     uint8
 	wentBack    bool // went back for lost responses; once until there is progress
 	drainTold   bool // SQ_DRAINED is not wanted or was sent
-
-	cause cq.Status // why the oldest request failed
 }
 
 func (q *QP) startRequester() {
@@ -84,25 +83,26 @@ func (q *QP) sendLimit(w *sendWQE) bool {
 // start admits the request at the cursor for the first time: rules of order,
 // memory check, PSNs. false: not now, or never (a local fault).
 func (n *NIC) start(q *QP, w *sendWQE) bool {
-	if q.state != qp.RTS || w.status != cq.Success {
+	if q.state != qp.RTS || w.status != 0 {
 		return false
 	}
 	responds, local := w.op == qp.Read || w.op.IsAtomic(), w.op.IsLocal()
+	st := cq.Success
 	switch {
 	case w.flags&qp.Fence != 0 && q.reads > 0:
 		return false
 	case responds && q.attr.MaxReads == 0:
-		w.status = cq.LocalQPOperationError
-	case responds && q.reads >= int(q.attr.MaxReads):
+		st = cq.LocalQPOperationError
+	case responds && q.reads >= q.attr.MaxReads:
 		return false
 	case local:
-		w.status = n.runLocal(q, w)
+		st = n.runLocal(q, w)
 	default:
-		w.status = n.resolveSend(q, w)
+		st = n.resolveSend(q, w)
 	}
-	if w.status != cq.Success {
-		if q.cur == q.sq.una {
-			n.fail(q, w.status)
+	if st != cq.Success {
+		if w.status = uint8(st); q.cur == q.sq.una {
+			n.fail(q, st)
 		}
 		return false
 	}
@@ -125,12 +125,11 @@ func (n *NIC) start(q *QP, w *sendWQE) bool {
 // resolveSend looks up the memory of the request at the cursor.
 func (n *NIC) resolveSend(q *QP, w *sendWQE) cq.Status {
 	s := &q.sq
-	i := int(q.cur & s.mask)
-	segs := s.segs[i*s.nsge : (i+1)*s.nsge]
+	segs := s.resolved(q.cur)
 	w.nseg = 0
 	if w.flags&qp.Inline != 0 {
 		if w.length > 0 {
-			segs[0] = segment{b: s.inline[i*s.nin : i*s.nin+int(w.length)]}
+			segs[0] = segment{b: s.inlined(q.cur)[:w.length]}
 			w.nseg = 1
 		}
 		return cq.Success

@@ -9,28 +9,22 @@ import (
 
 // responder is the receiving half of a queue pair.
 type responder struct {
-	recvPSN qp.PSN // expected
-	msn     uint32 // messages completed
-	talked  bool   // a packet came: the connection is established
+	recvPSN  qp.PSN // expected
+	msn      uint32 // messages completed
+	kind     opFlag // of the message under way, of several packets: isSend, isWrite, 0: none
+	talked   bool   // a packet came: the connection is established
+	ackDue   bool
+	nakDue   Syndrome // RNR or sequence error; 0: none
+	nakSent  bool     // silent until the expected packet comes
+	lastTold bool     // LAST_WQE_REACHED was sent: the queue pair takes no receive any more
 
-	// The message under way, of several packets.
-	kind    opFlag // isSend, isWrite, 0: none
-	got     uint64 // bytes of it that were placed
-	length  uint64 // WRITE: bytes in all
-	addr    uint64
-	rkey    mr.RKey
-	segs    []segment // SEND: the receive's memory
-	recvLen uint64    // and its length
-
-	// Answers owed.
-	ackDue    bool
-	nakDue    Syndrome // RNR or sequence error; 0: none
-	nakSent   bool     // silent until the expected packet comes
-	pending   []answer // READs and atomics to be answered, oldest first
-	replay    []answer // atomics answered lately, to be answered alike if asked again
+	got       uint64 // bytes of the message that were placed
+	length    uint64 // WRITE: bytes in all
+	addr      uint64
+	rkey      mr.RKey
 	recvCause cq.Status
-
-	lastTold bool // LAST_WQE_REACHED was sent: the queue pair takes no receive any more
+	recvLen   uint64    // SEND: the receive's length
+	segs      []segment // and memory
 }
 
 // answer is a READ or atomic that is answered.
@@ -48,9 +42,9 @@ func (q *QP) startResponder() {
 	q.responder = responder{
 		recvPSN: q.attr.RecvPSN,
 		segs:    make([]segment, 0, q.rq.nsge),
-		pending: make([]answer, 0, int(q.attr.MaxDestReads)+1),
-		replay:  make([]answer, 0, int(q.attr.MaxDestReads)+1),
 	}
+	q.pending = make([]answer, 0, int(q.attr.MaxDestReads)+1)
+	q.replay = make([]answer, 0, int(q.attr.MaxDestReads)+1)
 }
 
 // request handles a packet of a request (IBTA 1.4, 9.7.3 and 9.7.4).

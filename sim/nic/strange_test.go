@@ -11,7 +11,7 @@ import (
 
 // forged is a packet as the peer of q would send it.
 func forged(q *QP, op Op) *Packet {
-	p := &Packet{SGID: q.attr.AV.DGID, DGID: q.sgid.GID, GIDType: q.sgid.Type, DestQP: q.num, MTU: q.attr.PathMTU, Op: op, PSN: q.recvPSN}
+	p := &Packet{SGID: q.attr.AV.DGID, DGID: q.sgid, GIDType: q.sgType, DestQP: q.num, MTU: q.attr.PathMTU, Op: op, PSN: q.recvPSN}
 	if op.flags()&isResponse != 0 {
 		p.PSN = q.unaPSN
 	}

@@ -19,10 +19,10 @@ func (t *timers) arm(q *QP) {
 	}
 	q.wakeAt = d
 	if q.timerAt < 0 {
-		q.timerAt = len(*t)
+		q.timerAt = int32(len(*t))
 		*t = append(*t, q)
 	}
-	t.up(q.timerAt)
+	t.up(int(q.timerAt))
 }
 
 // pop removes and gives a queue pair whose time has come, nil if none.
@@ -36,14 +36,14 @@ func (t *timers) pop(now time.Duration) *QP {
 }
 
 func (t *timers) remove(q *QP) {
-	i := q.timerAt
+	i := int(q.timerAt)
 	if i < 0 {
 		return
 	}
 	h := *t
 	last := len(h) - 1
 	h[i] = h[last]
-	h[i].timerAt = i
+	h[i].timerAt = int32(i)
 	h[last] = nil
 	*t = h[:last]
 	q.timerAt = -1
@@ -55,7 +55,7 @@ func (t *timers) remove(q *QP) {
 
 func (t timers) swap(i, j int) {
 	t[i], t[j] = t[j], t[i]
-	t[i].timerAt, t[j].timerAt = i, j
+	t[i].timerAt, t[j].timerAt = int32(i), int32(j)
 }
 
 func (t timers) up(i int) {
