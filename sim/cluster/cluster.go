@@ -30,7 +30,12 @@ func New(f *fabric.Fabric, cfg Config) (*Cluster, error) {
 	c.pollKind = c.k.Handle(func(a, b int32) { c.nodes[a].threads[b].poll() })
 	c.tellKind = c.k.Handle(func(a, b int32) { c.nodes[a].tellUpTo(uint32(b)) })
 	c.stepKind = c.k.Handle(func(a, b int32) { c.nodes[a].threads[b].step() })
-	c.k.Soon(c.stepKind, func(a, b int32) { c.nodes[a].threads[b].soon() })
+	c.k.Soon(c.stepKind,
+		func(a, b int32) { c.nodes[a].threads[b].soon(0) },
+		func(a, b int32) { c.nodes[a].threads[b].soon(1) },
+		func(a, b int32) { c.nodes[a].threads[b].soon(2) },
+		func(a, b int32) { c.nodes[a].threads[b].soon(3) },
+	)
 	c.tickKind = c.k.Handle(func(a, b int32) { c.nodes[a].tick(b) })
 	var bulk []byte
 	if f.SkipsWrites() {

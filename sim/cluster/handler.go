@@ -28,7 +28,7 @@ func (e *engine) Closed(k *core.Socket, err error) {
 
 // Failed is part of core.Handler.
 func (e *engine) Failed(_ *core.Engine, err error) {
-	e.n.note(note{what: noteFailed, peer: e.peer, err: err})
+	e.n.note(note{what: noteFailed, peer: int(e.peer), err: err})
 }
 
 // Down is part of core.Handler.

@@ -50,11 +50,11 @@ type engine struct {
 	core    *core.Engine
 	n       *Node
 	t       *thread
+	armed   time.Duration // when it is called by itself
 	num     int32
-	peer    int
+	peer    int32
 	isDirty bool
 	isDown  bool
-	armed   time.Duration // when it is called by itself
 }
 
 // note is something that the application is to be told.
@@ -144,7 +144,7 @@ func (n *Node) newEngine(peer int, initiator bool) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{n: n, t: t, num: int32(len(n.engines)), peer: peer, armed: core.Never}
+	e := &engine{n: n, t: t, num: int32(len(n.engines)), peer: int32(peer), armed: core.Never}
 	n.mem.exact = true
 	e.core, err = core.NewEngine(cfg.engine(int(e.num), initiator, n.bound, t), q, n.mem, &n.quota, e)
 	n.mem.exact = false

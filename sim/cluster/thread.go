@@ -7,6 +7,7 @@ import (
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/internal/prefetch"
 	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/fabric"
 	"github.com/byteexpress/byteexpress/sim/hostcpu"
 	"github.com/byteexpress/byteexpress/sim/nic"
 )
@@ -97,10 +98,18 @@ func (t *thread) step() {
 	}
 }
 
-// soon prepares for a step.
-func (t *thread) soon() {
+// soon prepares for a step, and gets what the step before it has found.
+func (t *thread) soon(step int) {
 	for i := range t.got {
-		prefetch.Object(t.n.engineOf(&t.got[i]).core)
+		c := &t.got[i]
+		if step == 0 {
+			prefetch.Object(c)
+			continue
+		}
+		e := t.n.engineOf(c).core
+		if e.Prefetch(step-1, c); step == 3 {
+			e.QP().(*fabric.QP).Prefetch(0)
+		}
 	}
 }
 

@@ -27,3 +27,6 @@ func (t *Table[T]) Take(i int32) T {
 	t.spare = append(t.spare, i)
 	return v
 }
+
+// Look gives what has the number, which keeps it.
+func (t *Table[T]) Look(i int32) T { return t.items[i] }

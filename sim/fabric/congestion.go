@@ -51,7 +51,7 @@ func (fl *flow) notify() {
 	}
 	fl.notifyAt, h.cnpAt = now+c.CNPInterval, now+h.f.cfg.NIC.CNPGap
 	fr := h.f.newFrame()
-	fr.kind, fr.class, fr.size, fr.flow, fr.to, fr.hash = notifyFrame, control, cnpBytes, fl, fl.src, fl.hash^1
+	fr.kind, fr.class, fr.size, fr.flow, fr.to, fr.hash = notifyFrame, control, cnpBytes, fl, fl.src.port.peer, fl.hash^1
 	h.sent++
 	h.push(fr)
 }

@@ -21,7 +21,7 @@ type Datagram struct {
 // drops it; nobody is told.
 func (h *Host) SendDatagram(to *Host, d *Datagram) {
 	fr := h.f.newFrame()
-	fr.kind, fr.class, fr.from, fr.to, fr.hash, fr.size, fr.ecn, fr.body = datagramFrame, lossy, h, to, des.Mix(d.Flow), d.Bytes, d.ECN, d.Body
+	fr.kind, fr.class, fr.from, fr.to, fr.hash, fr.size, fr.ecn, fr.body = datagramFrame, lossy, h, to.port.peer, des.Mix(d.Flow), d.Bytes, d.ECN, d.Body
 	if d.Lossless {
 		fr.class = data
 	}

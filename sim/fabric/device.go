@@ -35,11 +35,11 @@ func (h *Host) NewSinkCQ(sink nic.Sink) *nic.CQ { return h.nic.CreateSinkCQ(0, f
 // the kernel.
 type QP struct {
 	*nic.QP
+	h      *Host
+	supply *supply
+	closed bool
 	entry       // its context
 	held   fifo // packets that arrived and wait for something to be fetched
-	supply *supply
-	h      *Host
-	closed bool
 }
 
 // NewQP makes a queue pair in RESET that completes to the given queues.

@@ -43,7 +43,9 @@ type Fabric struct {
 	fetchKind, dmaKind, unstickKind, udKind, rerouteKind des.Kind
 	renewKind, expireKind                                des.Kind
 
-	kickKind, sentKind, arriveKind, runKind, wakeKind, bellKind, ringKind, unparkKind des.Kind
+	portKinds [2]portKinds // of a switch, of a host
+
+	runKind, wakeKind, bellKind, ringKind, unparkKind des.Kind
 }
 
 // New makes an empty fabric with a kernel of its own.
@@ -52,10 +54,13 @@ func New(cfg Config) *Fabric {
 	f := &Fabric{cfg: cfg, k: des.New(), attr: sim.DefaultAttr()}
 	f.attr.Flags &^= verbs.FlagMemWindow | verbs.FlagMemWindow2A | verbs.FlagMemWindow2B // nobody uses them here, and each queue pair has room for them
 	f.maxFrame = maxFrame(cfg.NIC.MTU)
-	f.kickKind = f.k.Handle(func(a, _ int32) { f.ports[a].kick() })
-	f.sentKind = f.k.Handle(func(a, _ int32) { f.ports[a].sent() })
-	f.arriveKind = f.k.Handle(func(a, b int32) { f.ports[a].arrive(b) })
-	f.k.Soon(f.arriveKind, func(a, _ int32) { f.ports[a].soon() })
+	for i := range f.portKinds {
+		f.portKinds[i] = portKinds{
+			sent:   f.k.Handle(func(a, _ int32) { f.ports[a].sent() }),
+			kick:   f.k.Handle(func(a, _ int32) { f.ports[a].kick() }),
+			arrive: f.k.Handle(func(a, b int32) { f.ports[a].arrive(b) }),
+		}
+	}
 	f.runKind = f.k.Handle(func(a, _ int32) { f.hosts[a].run() })
 	f.wakeKind = f.k.Handle(func(a, _ int32) { f.hosts[a].wake() })
 	f.ringKind = f.k.Handle(func(a, b int32) { f.hosts[a].rang(b) })
@@ -68,6 +73,7 @@ func New(cfg Config) *Fabric {
 	f.rerouteKind = f.k.Handle(func(a, _ int32) { f.reroute(int(a)) })
 	f.renewKind = f.k.Handle(func(a, _ int32) { f.ports[a].renew() })
 	f.expireKind = f.k.Handle(func(a, _ int32) { f.ports[a].expire() })
+	f.prepare()
 	return f
 }
 

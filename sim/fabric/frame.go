@@ -35,19 +35,7 @@ const (
 
 // frame is what a link carries.
 type frame struct {
-	// What every hop looks at: a cache line.
-	next   *frame
-	at     des.Time // when it may be sent, or arrives
-	place  uint64   // of its arrival in the order of events
-	to     *Host
-	hash   uint64 // of the choice among ways
-	in     *port  // by which it came into the switch that has it
-	size   int    // bytes in a buffer
-	kind   frameKind
-	class  class
-	ecn    bool // may be marked
-	marked bool // congestion experienced
-	off    bool // pauseFrame: stop, else go on
+	hop
 
 	flow *flow // of the packet's sender; notifyFrame: of the flow that it is about
 	from *Host // datagramFrame
@@ -55,6 +43,22 @@ type frame struct {
 	pkt  nic.Packet
 
 	_ [40]byte // to whole cache lines
+}
+
+// hop is what every hop looks at: a cache line.
+type hop struct {
+	next   *frame
+	at     des.Time // when it may be sent, or arrives
+	place  uint64   // of its arrival in the order of events
+	to     *port    // the switch's to the host that it is for
+	hash   uint64   // of the choice among ways
+	in     *port    // by which it came into the switch that has it
+	size   int      // bytes in a buffer
+	kind   frameKind
+	class  class
+	ecn    bool // may be marked
+	marked bool // congestion experienced
+	off    bool // pauseFrame: stop, else go on
 }
 
 // cells is what the frame takes of a switch's buffer, in bytes.
@@ -108,6 +112,6 @@ func (f *Fabric) newFrame() *frame {
 
 // recycle gives a frame back to the pool.
 func (f *Fabric) recycle(fr *frame) {
-	*fr = frame{next: f.free}
+	*fr = frame{hop: hop{next: f.free}}
 	f.free = fr
 }

@@ -129,7 +129,7 @@ func (h *Host) Send(_ *nic.NIC, p *nic.Packet) nic.Ticket {
 		return 0 // nobody has that address
 	}
 	fr := h.f.newFrame()
-	fr.pkt, fr.flow, fr.to, fr.hash, fr.kind, fr.class, fr.ecn = *p, fl, fl.dst, fl.hash, packetFrame, data, true
+	fr.pkt, fr.flow, fr.to, fr.hash, fr.kind, fr.class, fr.ecn = *p, fl, fl.dst.port.peer, fl.hash, packetFrame, data, true
 	if p.Op.IsReadResponse() {
 		fl.answers = true
 	}

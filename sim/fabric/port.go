@@ -17,40 +17,49 @@ type PortStats struct {
 // port is one end of a link: an egress queue with its wire to the peer, and the
 // account of what came in.
 type port struct {
-	f      *Fabric
-	id     int32
-	sw     *Switch // nil: a host's
-	host   *Host
-	peer   *port
-	cfg    Link
-	pace   pace
-	delay  des.Time // from the last bit on the wire until the peer has the frame
-	random des.Stream
+	// What each frame needs comes first.
+	f     *Fabric
+	sw    *Switch // nil: a host's
+	host  *Host
+	peer  *port
+	tx    *frame
+	pause *frame   // goes out before everything
+	pace  pace     // a byte takes
+	delay des.Time // from the last bit on the wire until the peer has the frame
+
+	wire     fifo
+	kickAt   des.Time // when it looks again by itself
+	id       int32
+	gen      int32 // of the wire: moves on when what is on it is lost
+	kinds    portKinds
+	starting bool
+	down     bool
+	paused   bool // the data class
+	xoff     bool // the peer was told to pause
 
 	// Egress.
-	queue    [classes]fifo
-	ecn      [classes]ECN
-	ahead    int    // bytes by which the data class is ahead of the lossy one
-	pause    *frame // goes out before everything
-	paused   bool   // the data class
-	since    des.Time
-	pausedTo des.Time // with PauseQuanta
-	tx       *frame
-	starting bool
-	kickAt   des.Time // when it looks again by itself
-	wire     fifo
-	down     bool
-	gen      int32 // of the wire: moves on when what is on it is lost
+	queue [classes]fifo
 
 	// Ingress of a switch with PFC.
 	ingress  int // bytes of the buffer
 	over     int // bytes of the headroom
 	headroom int
-	dynamic  float64  // of the free buffer that they may hold
-	xoff     bool     // the peer was told to pause
-	renewAt  des.Time // with PauseQuanta
+	dynamic  float64 // of the free buffer that they may hold
 
-	stats PortStats
+	stats    PortStats
+	ecn      [classes]ECN
+	cfg      Link
+	random   des.Stream
+	ahead    int // bytes by which the data class is ahead of the lossy one
+	since    des.Time
+	pausedTo des.Time // with PauseQuanta
+	renewAt  des.Time // with PauseQuanta
+}
+
+// portKinds are the kinds of a port's events.
+type portKinds struct {
+	sent, kick des.Kind // also of what is sent next
+	arrive     des.Kind // at the peer
 }
 
 // start begins to send the next frame, if the wire is free and one may go.
@@ -63,7 +72,7 @@ func (p *port) start() {
 	p.starting = false
 	if p.tx != nil {
 		k := p.f.k
-		k.At(k.Now()+p.pace.of(p.tx.size+gapBytes), p.f.sentKind, p.id, 0)
+		k.At(k.Now()+p.pace.of(p.tx.size+gapBytes), p.kinds.sent, p.id, 0)
 	}
 }
 
@@ -101,7 +110,7 @@ func (p *port) take() *frame {
 func (p *port) kickBy(at des.Time) {
 	if at < p.kickAt {
 		p.kickAt = at
-		p.f.k.At(at, p.f.kickKind, p.id, 0)
+		p.f.k.At(at, p.kinds.kick, p.id, 0)
 	}
 }
 
@@ -174,7 +183,7 @@ func (p *port) sent() {
 	} else {
 		fr.at, fr.place = p.f.k.Now()+p.delay, p.f.k.Reserve()
 		if p.wire.head == nil || p.f.naive {
-			p.f.k.AtPlace(fr.at, fr.place, p.f.arriveKind, p.id, p.gen)
+			p.f.k.AtPlace(fr.at, fr.place, p.kinds.arrive, p.id, p.gen)
 		}
 		p.wire.push(fr)
 	}
@@ -197,7 +206,7 @@ func (p *port) arrive(gen int32) {
 	}
 	fr := p.wire.pop()
 	if h := p.wire.head; h != nil && !p.f.naive {
-		p.f.k.AtPlace(h.at, h.place, p.f.arriveKind, p.id, p.gen)
+		p.f.k.AtPlace(h.at, h.place, p.kinds.arrive, p.id, p.gen)
 	}
 	to := p.peer
 	switch {
@@ -209,13 +218,6 @@ func (p *port) arrive(gen int32) {
 		to.sw.forward(to, fr)
 	default:
 		to.host.receive(fr)
-	}
-}
-
-// soon prepares for what arrives next.
-func (p *port) soon() {
-	if fr := p.wire.head; fr != nil && p.peer.host != nil {
-		p.peer.host.nic.Prefetch(&fr.pkt)
 	}
 }
 

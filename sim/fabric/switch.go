@@ -53,7 +53,7 @@ func (s *Switch) forward(in *port, fr *frame) {
 // next is the port to a frame's host, nil if there is no way. Of several, a flow
 // always takes the same.
 func (s *Switch) next(fr *frame) *port {
-	edge := fr.to.port.peer
+	edge := fr.to
 	switch edge.sw {
 	case s:
 		return edge

@@ -26,7 +26,10 @@ func (f *Fabric) AddSwitch() *Switch {
 }
 
 func (f *Fabric) newPort(l Link, s *Switch, h *Host) *port {
-	p := &port{f: f, id: int32(len(f.ports)), sw: s, host: h, cfg: l, pace: paceOf(l.Gbps), kickAt: des.Never}
+	p := &port{f: f, id: int32(len(f.ports)), sw: s, host: h, cfg: l, pace: paceOf(l.Gbps), kickAt: des.Never, kinds: f.portKinds[ofSwitch]}
+	if h != nil {
+		p.kinds = f.portKinds[ofHost]
+	}
 	p.random = des.NewStream(f.cfg.Seed, streamPort, uint64(p.id), 0)
 	f.ports = append(f.ports, p)
 	if s != nil {
@@ -73,6 +76,7 @@ func join(a, b *port) {
 			p.delay += p.f.cfg.NIC.RxLatency
 		}
 	}
+	a.kinds.arrive, b.kinds.arrive = b.kinds.arrive, a.kinds.arrive // at the other end
 }
 
 // LinkHost joins a host, which must have no link yet, to a switch.

@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/byteexpress/byteexpress/internal/prefetch"
 	"github.com/byteexpress/byteexpress/qp"
 	"github.com/byteexpress/byteexpress/sim/dma"
 	"github.com/byteexpress/byteexpress/verbs"
@@ -116,9 +115,6 @@ func (n *NIC) Deliver(now time.Duration, p *Packet) {
 	n.deliver(p)
 	n.settle()
 }
-
-// Prefetch has the cache get the queue pair for which a packet is that will be delivered.
-func (n *NIC) Prefetch(p *Packet) { prefetch.Object(n.qps.like(p.DestQP)) }
 
 func (n *NIC) deliver(p *Packet) {
 	n.stats.PacketsReceived++

@@ -1,0 +1,107 @@
+package fabric
+
+import (
+	"github.com/byteexpress/byteexpress/internal/prefetch"
+	"github.com/byteexpress/byteexpress/sim/des"
+	"github.com/byteexpress/byteexpress/sim/nic"
+)
+
+// In a large network an event finds little of what it needs in the processor's cache: most
+// of it was used long ago. So the kernel tells of events while they come nearer, and each
+// step has the cache get what the one before it has found.
+
+// Of portKinds: only at hosts there is more to get than a frame.
+const (
+	ofSwitch = iota
+	ofHost
+)
+
+// prepare has the kernel tell of what is frequent.
+func (f *Fabric) prepare() {
+	k := &f.portKinds[ofSwitch]
+	hop := func(a, _ int32) { f.ports[a].prefetch() }
+	f.k.Soon(k.sent, hop, nil)
+	f.k.Soon(k.kick, hop, nil)
+	f.k.Soon(k.arrive, func(a, _ int32) {
+		if fr := f.ports[a].wire.head; fr != nil {
+			prefetch.Object(&fr.hop)
+		}
+	}, nil)
+	k = &f.portKinds[ofHost]
+	for _, kind := range []des.Kind{k.sent, k.kick} {
+		f.k.Soon(kind,
+			func(a, _ int32) {
+				p := f.ports[a]
+				p.prefetch()
+				p.host.prefetchNext(0)
+			},
+			func(a, _ int32) { f.ports[a].host.prefetchNext(1) },
+		)
+	}
+	f.k.Soon(k.arrive,
+		func(a, _ int32) { prefetch.Object(f.ports[a].wire.head) },
+		func(a, _ int32) { f.ports[a].arrives(0) },
+		func(a, _ int32) { f.ports[a].arrives(1) },
+		func(a, _ int32) { f.ports[a].arrives(2) },
+	)
+	f.k.Soon(f.ringKind,
+		func(a, b int32) {
+			if qps := f.hosts[a].rings.Look(b); len(qps) > 0 {
+				prefetch.Object(&qps[0])
+			}
+		},
+		func(a, b int32) { prefetchQPs(f.hosts[a].rings.Look(b), 0) },
+		func(a, b int32) { prefetchQPs(f.hosts[a].rings.Look(b), 1) },
+	)
+}
+
+func prefetchQPs(qps []*nic.QP, step int) {
+	for _, q := range qps {
+		prefetchQP(q, step)
+	}
+}
+
+// prefetchQP gets a queue pair that will send, then its next request and its way.
+func prefetchQP(q *nic.QP, step int) {
+	q.Prefetch(step)
+	if step == 1 {
+		prefetchRoute(q)
+	}
+}
+
+func prefetchRoute(q *nic.QP) {
+	if fl, ok := q.Route().(*flow); ok {
+		prefetch.Object(fl)
+	}
+}
+
+// prefetch gets the frame that is on its way out, and the next.
+func (p *port) prefetch() {
+	if p.tx != nil {
+		prefetch.Object(&p.tx.hop)
+	}
+	if fr := p.queue[data].head; fr != nil {
+		prefetch.Object(&fr.hop)
+	}
+}
+
+// prefetchNext gets the queue pair that sends next.
+func (h *Host) prefetchNext(step int) {
+	if l := &h.ready; !l.empty() {
+		prefetchQP(l.qps[l.first], step)
+	}
+}
+
+// arrives gets what the first frame on the wire to a host needs there.
+func (p *port) arrives(step int) {
+	fr, h := p.wire.head, p.peer.host
+	if fr == nil || fr.kind != packetFrame {
+		return
+	}
+	h.nic.Prefetch(step, &fr.pkt)
+	if step == 1 {
+		if q := h.nic.QP(fr.pkt.DestQP); q != nil {
+			prefetchRoute(q)
+		}
+	}
+}
