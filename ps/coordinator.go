@@ -318,7 +318,15 @@ func (c *coordinator) each(which func(*member) bool, f func(*changeState) bool) 
 func (c *coordinator) missing(shard int) error {
 	why := errors.Errorf("shard %d does not take map version %d", shard, c.to.Version)
 	for i := range c.members {
-		if m := &c.members[i]; m.shard == shard && m.err != nil {
+		m := &c.members[i]
+		s := &m.state
+		if m.shard != shard {
+			continue
+		}
+		if c.decided != 0 && m.loses && s.inc != 0 && s.version < c.to.Version && !s.is(stateJoining) && !s.is(statePrepared) {
+			return errors.Errorf("%s has map version %d, and knows nothing of the change: it was restored from before, or without its rows; restore it by map version %d", m.name(), s.version, c.to.Version)
+		}
+		if m.err != nil {
 			return errors.WithMessage(m.err, m.name())
 		}
 	}

@@ -38,7 +38,13 @@ func serveShards(t *testing.T, replicas int) *served {
 		}
 		v.m.Replicas = append(v.m.Replicas, list)
 	}
-	var all []*Replica
+	v.serve(nil)
+	return v
+}
+
+// serve serves the shards, which are restored from files first if there are some.
+func (v *served) serve(files []string) {
+	t, all := v.t, []*Replica(nil)
 	for shard, list := range v.m.Replicas {
 		var peers []string
 		for range list {
@@ -48,6 +54,11 @@ func serveShards(t *testing.T, replicas int) *served {
 			s, err := NewShard(Config{Dim: 1, Shard: shard, Map: v.m, LearningRate: 1})
 			if err != nil {
 				t.Fatal(err)
+			}
+			if files != nil {
+				if err := s.RestoreFile(files[shard]); err != nil {
+					t.Fatal(err)
+				}
 			}
 			lease := 200 * time.Millisecond
 			if slowed {
@@ -86,7 +97,6 @@ func serveShards(t *testing.T, replicas int) *served {
 			t.Fatal(err)
 		}
 	}
-	return v
 }
 
 // limit bounds what must not last for ever.
