@@ -41,6 +41,23 @@ func (h *Host) datagram(fr *frame) {
 	h.datagrams(fr.from, d)
 }
 
+// Unloaded is how long a datagram of so many bytes takes to a host if nothing else is on its
+// way, 0 if there is none.
+func (h *Host) Unloaded(to *Host, bytes int) (d des.Time) {
+	fr := frame{to: to, size: bytes}
+	for p := h.port; ; {
+		d += p.pace.of(bytes+gapBytes) + p.delay
+		s := p.peer.sw
+		if s == nil {
+			return d
+		}
+		d += h.f.cfg.Switch.Latency
+		if p = s.next(&fr); p == nil {
+			return 0
+		}
+	}
+}
+
 // DownlinkDatagrams is how many bytes wait in the switch's lossy queue to the host.
 func (h *Host) DownlinkDatagrams() int { return h.port.peer.queue[lossy].bytes }
 

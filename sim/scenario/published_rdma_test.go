@@ -106,6 +106,30 @@ func TestTwoFlows(t *testing.T) {
 	}
 }
 
+// TestParkingLot: of three flows one crosses both bottlenecks, each of which it shares with
+// one of the others. It has less than its fair half, and marks that begin by and by leave
+// it more than those that begin at once (DCQCN paper, section 7).
+func TestParkingLot(t *testing.T) {
+	both := func(marks string) float64 {
+		r := experiment(t, head+fmt.Sprintf(`, "duration": "70ms", "warmup": "30ms", "nic": {"mtu_bytes": 1024}, "switch": {"buffer_bytes": 12000000, %s},
+			"topology": {"kind": "graph", "gbps": 40, "delay": "1us", "places": [0, 0, 1, 1, 1], "trunks": [{"a": 0, "b": 1}]},
+			"workload": {"kind": "flows", "size": {"fixed": 65536}, "outstanding": 16, "flows": [
+				{"name": "first", "from": 0, "to": 3}, {"name": "both", "from": 1, "to": 4}, {"name": "second", "from": 2, "to": 4}]},
+			"variants": [{"name": "rc", "transport": "rc"}]`, marks))["rc"]
+		for _, class := range []string{"first", "second"} {
+			if sum := (r.gbps(class) + r.gbps("both")) / mtu1024; sum < 38 {
+				t.Errorf("%s: the bottleneck of %s carries %.1f Gb/s", marks, class, sum)
+			}
+		}
+		return r.gbps("both") / mtu1024
+	}
+	soft, hard := both(`"ecn_kmin_bytes": 5000, "ecn_kmax_bytes": 200000, "ecn_pmax": 0.01`), both(`"ecn_kmin_bytes": 40000, "ecn_kmax_bytes": 40000, "ecn_pmax": 1`)
+	t.Logf("the flow over both has %.1f Gb/s, with one threshold %.1f", soft, hard)
+	if soft > 20 || hard > 0.8*soft {
+		t.Errorf("the flow over both has %.1f Gb/s, with one threshold %.1f, want less than 20, and 0.8 of that at most", soft, hard)
+	}
+}
+
 // TestFeedbackDelay: ten flows whose feedback takes 85 us instead of 4 make the queue run
 // empty and over in turn, which two do not (Zhu et al., "ECN or Delay", CoNEXT 2016,
 // figures 4 and 5).

@@ -1,6 +1,10 @@
 package tcp
 
-import "github.com/byteexpress/byteexpress/sim/des"
+import (
+	"cmp"
+
+	"github.com/byteexpress/byteexpress/sim/des"
+)
 
 // maxRTO bounds the backoff (RFC 6298, 2.5).
 const maxRTO = 60 * des.Second
@@ -8,6 +12,7 @@ const maxRTO = 60 * des.Second
 // clock is the timers of a sender and its measure of the round trip (RFC 6298).
 type clock struct {
 	srtt, rttvar des.Time // srtt 0: none yet
+	handshake    des.Time // what a handshake would have measured
 	backoff      uint     // timeouts in a row
 	sentAt       des.Time // when data was sent last
 	rtoAt        des.Time
@@ -29,8 +34,11 @@ func (c *clock) sample(rtt des.Time) {
 }
 
 // rto is the time until a retransmission, without the backoff. Before the first
-// measure it is the least, as after a handshake.
+// measure it is that of the handshake.
 func (c *Conn) rto() des.Time {
+	if c.srtt == 0 {
+		return max(3*c.handshake, c.n.cfg.MinRTO)
+	}
 	return max(c.srtt+4*c.rttvar, c.n.cfg.MinRTO)
 }
 
@@ -53,7 +61,7 @@ func (c *Conn) setTimers(now des.Time) {
 		c.rtoAt = now + min(c.rto()<<min(c.backoff, 20), maxRTO)
 	}
 	if c.probeAt == des.Never && !c.probed && c.state == open {
-		c.probeAt = now + max(probeFactor*c.srtt, c.n.cfg.MinProbe)
+		c.probeAt = now + max(probeFactor*cmp.Or(c.srtt, c.handshake), c.n.cfg.MinProbe)
 	}
 	c.arm(min(c.rtoAt, c.probeAt))
 }

@@ -68,6 +68,9 @@ func (n *Net) Stats() Stats { return n.stats }
 func (n *Net) Dial(a, b int) (from, to *Conn) {
 	from, to = n.newConn(n.stacks[a]), n.newConn(n.stacks[b])
 	from.peer, to.peer = to, from
+	there, back := n.stacks[a].host, n.stacks[b].host
+	from.handshake = there.Unloaded(back, headerBytes) + back.Unloaded(there, headerBytes)
+	to.handshake = from.handshake
 	return from, to
 }
 
