@@ -44,7 +44,7 @@ func (h *Host) datagram(fr *frame) {
 // Unloaded is how long a datagram of so many bytes takes to a host if nothing else is on its
 // way, 0 if there is none.
 func (h *Host) Unloaded(to *Host, bytes int) (d des.Time) {
-	fr := frame{to: to, size: bytes}
+	fr := frame{hop: hop{to: to.port.peer}}
 	for p := h.port; ; {
 		d += p.pace.of(bytes+gapBytes) + p.delay
 		s := p.peer.sw
