@@ -218,7 +218,7 @@ func TestFailureEndsEverythingOnce(t *testing.T) {
 		peer.e.SetGet(peer, seed%4 < 2)
 		var up, down flow
 		for i := range 40 {
-			w.send(w.sides[0], own, &up, (i%5)*3000, uint64(i+1))
+			w.send(w.sides[0], own, &up, []int{0, 64, 100, 9000, 12000}[i%5], uint64(i+1))
 			w.send(w.sides[1], peer, &down, (i%4)*3000, 0)
 		}
 		for range w.rng.IntN(400) {
