@@ -292,6 +292,9 @@ func TestRebalanceNeedsAll(t *testing.T) {
 	eventually(t, "the replica that returned has the new map", func() bool { return s.Map().Version == 2 })
 }
 
+// patient is for tests that leave the processors no time: an answer may take seconds.
+var patient = ps.RebalanceConfig{Timeout: 5 * time.Second, Freeze: 10 * time.Second}
+
 // TestRebalanceBusy: more pushes wait for a change than a server has workers.
 func TestRebalanceBusy(t *testing.T) {
 	m := newMovingTable(t, 2, nil, 0)
@@ -307,7 +310,7 @@ func TestRebalanceBusy(t *testing.T) {
 	from := m.first
 	for i, owner := range []int{1, 0, 1} {
 		to := equalMap(uint32(2+i), m.endpoints, owner)
-		if err := ps.Rebalance(ctx, from, to, ps.RebalanceConfig{}); err != nil {
+		if err := ps.Rebalance(ctx, from, to, patient); err != nil {
 			t.Error(err)
 			break
 		}

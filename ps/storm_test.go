@@ -135,7 +135,7 @@ func TestMapClientStorm(t *testing.T) {
 	from := m.first
 	for i, owners := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 2, 3}, {0, 1, 2}, {2, 1, 0, 3}} {
 		to := equalMap(uint32(2+i), m.endpoints[:slices.Max(owners)+1], owners...)
-		if err := ps.Rebalance(ctx, from, to, ps.RebalanceConfig{Timeout: 5 * time.Second, Freeze: 10 * time.Second}); err != nil {
+		if err := ps.Rebalance(ctx, from, to, patient); err != nil {
 			t.Fatal(err)
 		}
 		from = to
