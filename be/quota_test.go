@@ -3,6 +3,7 @@ package be_test
 import (
 	"context"
 	"errors"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -117,5 +118,42 @@ func TestLongMessagePassesUnreadSocket(t *testing.T) {
 			}
 			p.nodes[0].Free(b)
 		}
+	}
+}
+
+// TestLongestMessage: a message of 2 GiB less a byte, more than the whole quota, arrives
+// beside a socket that nobody reads. BE_FULL=1 has it run: it takes 4 GiB of memory.
+func TestLongestMessage(t *testing.T) {
+	if os.Getenv("BE_FULL") == "" {
+		t.Skip("takes 4 GiB of memory: BE_FULL=1 has it run")
+	}
+	p := newPair(t, be.Config{PeerTimeout: -1}) // a worker without memory may answer late
+	unread, sender := p.connect(t, "unread")
+	server, client := p.connect(t, "long")
+	var delivered atomic.Int64
+	post(t, sender, 1, 1<<20, &delivered)
+	b, err := p.nodes[1].Alloc(be.DefaultMaxMessage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	marks := []int{0, 1 << 30, be.DefaultMaxMessage - 1}
+	for i, at := range marks {
+		b[at] = byte(i + 1)
+	}
+	if err := client.Send(limit(t), b); err != nil {
+		t.Fatal(err)
+	}
+	p.nodes[1].Free(b)
+	for i, s := range []*be.Socket{server, unread} {
+		b, err := s.Recv(limit(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for k, at := range marks {
+			if i == 0 && (len(b) != be.DefaultMaxMessage || b[at] != byte(k+1)) {
+				t.Errorf("%d bytes arrived, at %d is %d", len(b), at, b[at])
+			}
+		}
+		p.nodes[0].Free(b)
 	}
 }
