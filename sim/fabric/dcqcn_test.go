@@ -8,8 +8,9 @@ import (
 	"github.com/byteexpress/byteexpress/sim/des"
 )
 
-// TestAlpha holds the congestion estimate to its closed forms: without CNPs it
-// decays by (1-g) each timer, with one at each it stays at 1.
+// TestAlpha holds the congestion estimate to its recursions, exactly, and to their closed
+// forms as near as 20 bits come: without CNPs it decays by (1-g) each timer, with them it
+// grows by g of what is missing to 1.
 func TestAlpha(t *testing.T) {
 	c := DCQCN15()
 	c.Rai, c.IncreaseBytes = 0, 0
@@ -23,17 +24,23 @@ func TestAlpha(t *testing.T) {
 		s := r
 		s.advance(&c, c.AlphaTimer*des.Time(n))
 		want := math.Pow(1-1./256, float64(n))
-		if got := float64(s.alpha) / alphaOne; math.Abs(got-want) > 256./alphaOne {
-			t.Errorf("after %d timers alpha is %v, want %v", n, got, want)
+		exact := int64(alphaOne)
+		for range n {
+			exact -= exact / 256
+		}
+		if got := float64(s.alpha) / alphaOne; s.alpha != exact || math.Abs(got-want) > 256./alphaOne {
+			t.Errorf("after %d timers alpha is %v, want %v, in 2^-20 %d", n, got, want, exact)
 		}
 	}
 	// Grows by g (1 - alpha) with each notification.
 	s := r
 	s.alpha = 0
+	exact := int64(0)
 	for n := 1; n <= 50; n++ {
 		s.notified(&c, des.Time(n), 40e9)
 		want := 1 - math.Pow(1-1./256, float64(n))
-		if got := float64(s.alpha) / alphaOne; math.Abs(got-want) > 256./alphaOne {
+		exact += (alphaOne - exact) / 256
+		if got := float64(s.alpha) / alphaOne; s.alpha != exact || math.Abs(got-want) > 256./alphaOne {
 			t.Errorf("after %d notifications alpha is %v, want %v", n, got, want)
 		}
 	}
@@ -64,7 +71,7 @@ func TestStages(t *testing.T) {
 		current = (current + target) / 2
 		check("additive", i)
 	}
-	for i := 1; i <= 7; i++ {
+	for i := 1; i <= 9; i++ {
 		r.sent(&c, c.IncreaseBytes)
 		if i > c.FastSteps {
 			target += c.Rhai * int64(i-c.FastSteps)
