@@ -194,10 +194,10 @@ func TestPushPauses(t *testing.T) {
 }
 
 // TestPushFull is the same on the cluster of the paper: without a window more than
-// 500 pauses a millisecond. It takes 3 GB and a minute, so it runs on demand.
+// 500 pauses a millisecond. It takes 2 GB and a minute, so it runs on demand.
 func TestPushFull(t *testing.T) {
 	if os.Getenv("SIM_FULL") == "" {
-		t.Skip("takes 3 GB and a minute: set SIM_FULL=1")
+		t.Skip("takes 2 GB and a minute: set SIM_FULL=1")
 	}
 	run := func(window int) push {
 		cfg := Config{EagerBytes: 512, RecvDepth: 8, SendDepth: 16, Fragment: 8 << 10, Window: window}
