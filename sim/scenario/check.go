@@ -74,7 +74,6 @@ func (s *Scenario) fill() {
 		def(&w.Outstanding, 2)
 	case flowsKind:
 		def(&w.Outstanding, 2)
-		w.fillFlows(s.Duration)
 	case inferenceKind:
 		def(&w.Outstanding, 1)
 		def(&w.Replicas, 1)

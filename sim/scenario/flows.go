@@ -21,16 +21,16 @@ const (
 	maxStarted = 128        // messages of a flow under way, without a rate
 )
 
-// fillFlows takes the defaults of flows.
-func (w *Workload) fillFlows(until Span) {
-	for i := range w.Flows {
-		f := &w.Flows[i]
-		f.Name = cmp.Or(f.Name, "message")
-		f.Copies = cmp.Or(f.Copies, 1)
-		f.Until = cmp.Or(f.Until, until)
-		f.Outstanding = cmp.Or(f.Outstanding, w.Outstanding)
-		f.Size = cmp.Or(f.Size, w.Size)
-	}
+// flow is one of the list with its defaults, some of which a sweep or another duration
+// changes.
+func (s *Scenario) flow(i int) *Flow {
+	f := s.Workload.Flows[i]
+	f.Name = cmp.Or(f.Name, "message")
+	f.Copies = cmp.Or(f.Copies, 1)
+	f.Until = cmp.Or(f.Until, s.Duration)
+	f.Outstanding = cmp.Or(f.Outstanding, s.Workload.Outstanding)
+	f.Size = cmp.Or(f.Size, s.Workload.Size)
+	return &f
 }
 
 // flowHosts is how many hosts the flows name.
@@ -49,7 +49,7 @@ func (s *Scenario) checkFlows() error {
 	}
 	lines := 0
 	for i := range w.Flows {
-		f := &w.Flows[i]
+		f := s.flow(i)
 		if err := s.checkFlow(f); err != nil {
 			return errors.Wrapf(err, "flow %d of %d", i+1, len(w.Flows))
 		}
@@ -100,7 +100,7 @@ type flowLine struct {
 func (w *flows) setup(b *bench) error {
 	classes := map[string]*tally{}
 	for i := range b.s.Workload.Flows {
-		f := &b.s.Workload.Flows[i]
+		f := b.s.flow(i)
 		if classes[f.Name] == nil {
 			classes[f.Name] = b.class(f.Name)
 		}

@@ -117,7 +117,7 @@ func (w *Workload) sizes() (list []Sizes) {
 	switch w.Kind {
 	case flowsKind:
 		for i := range w.Flows {
-			list = append(list, w.Flows[i].Size)
+			list = append(list, cmp.Or(w.Flows[i].Size, w.Size))
 		}
 		return list
 	case trainingKind:

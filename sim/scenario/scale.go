@@ -141,7 +141,7 @@ func (s *Scenario) headroom() int {
 }
 
 // SetDuration gives the load another virtual time. The warm-up and the times of faults
-// keep their shares.
+// and flows keep their shares.
 func (s *Scenario) SetDuration(d des.Time) error {
 	c := *s
 	share := func(v Span) Span { return Span(float64(v) / float64(s.Duration) * float64(d)) }
@@ -149,6 +149,11 @@ func (s *Scenario) SetDuration(d des.Time) error {
 	c.Faults = slices.Clone(s.Faults)
 	for i := range c.Faults {
 		c.Faults[i].At, c.Faults[i].Until = share(c.Faults[i].At), share(c.Faults[i].Until)
+	}
+	c.Workload.Flows = slices.Clone(s.Workload.Flows)
+	for i := range c.Workload.Flows {
+		f := &c.Workload.Flows[i]
+		f.At, f.Until = share(f.At), share(f.Until)
 	}
 	if err := c.check(); err != nil {
 		return err
