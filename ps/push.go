@@ -15,7 +15,10 @@ type PushCall struct {
 	Timeout   time.Duration // 0: wait for ever
 
 	// Again repeats the last GoPush of this PushCall, which failed, with the same Keys and
-	// Gradients: shards that had applied their part do not do it again.
+	// Gradients: shards that had applied their part do not do it again. If one cannot know
+	// that any more, as its map has left it out or as with ErrForgotten, the others get
+	// theirs, and the error's code is OutOfRange, each time: that part is applied once or not
+	// at all, and the rows tell.
 	Again bool
 
 	// Err is set before done is called; an *archon.Error is in its chain. After an error

@@ -53,7 +53,7 @@ func (f *fanout) goesOn() bool {
 	}
 	again := false
 	for _, p := range f.parts {
-		if p.count == 0 || p.err == nil {
+		if !p.waits() {
 			continue
 		}
 		_, refused := p.err.(*WrongMapError) //nolint:errorlint // take made it
@@ -94,7 +94,7 @@ func (f *fanout) await(stop <-chan struct{}) error {
 	from, why := (*way)(nil), error(nil)
 	ask, older := false, false
 	for _, p := range f.parts {
-		if p.count == 0 || p.err == nil {
+		if !p.waits() {
 			continue
 		}
 		why = f.shardError(p, p.err)
@@ -185,7 +185,7 @@ func (f *fanout) sendAgain() error {
 	}
 	f.left.Store(1)
 	for _, p := range f.parts {
-		if p.count > 0 && p.err != nil {
+		if p.waits() {
 			p.err = nil
 			f.left.Add(1)
 			p.way.send(p, f.method, timeout)
@@ -209,7 +209,7 @@ func (p *part) anew() bool {
 
 // moves tells whether the part's keys are to be split by the layout.
 func (p *part) moves(l *layout) bool {
-	return p.count > 0 && p.err != nil && p.version != l.version() && p.anew()
+	return p.waits() && p.version != l.version() && p.anew()
 }
 
 // reroute readies what was not answered to be sent by the layout. A push that the shard
@@ -220,7 +220,7 @@ func (f *fanout) reroute() error {
 		return err
 	}
 	for _, p := range f.parts {
-		if p.count > 0 && p.err != nil && p.shard < len(f.layout.ways) {
+		if p.waits() && p.shard < len(f.layout.ways) {
 			p.way = f.layout.ways[p.shard]
 		}
 	}
@@ -295,15 +295,20 @@ func (p *part) copyKey(pos int, from *part, at int) {
 	copy(p.request[to:to+f.extra], from.request[old:])
 }
 
+// errGone is of a part that may have been applied by a shard that the map has no more: it is
+// not sent again, to nobody, from then on.
+var errGone = archon.Errorf(archon.OutOfRange, "the map has the shard no more, and whether it applied its part of the push is not known: fetch the rows to see")
+
+// waits tells whether the part has keys, and is to be sent again.
+func (p *part) waits() bool { return p.count > 0 && p.err != nil && p.err != errGone } //nolint:errorlint // again sets it
+
 // again repeats a push that failed: what was applied is not sent.
 func (f *fanout) again(timeout time.Duration) {
 	f.layout, f.failure, f.gaveUp = f.client.acquire(), nil, nil
 	f.setDeadline(timeout)
 	for _, p := range f.parts {
-		if p.count > 0 && p.err != nil && p.shard >= len(f.layout.ways) && !p.moves(f.layout) {
-			f.failure = f.shardError(p, archon.Errorf(archon.OutOfRange, "the map has the shard no more, and whether it applied its part of the push is not known: fetch the rows to see"))
-			f.over()
-			return
+		if p.waits() && p.shard >= len(f.layout.ways) && !p.moves(f.layout) {
+			p.err = errGone
 		}
 	}
 	if f.failure = f.sendAgain(); f.failure != nil {
