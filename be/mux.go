@@ -30,7 +30,7 @@ type Mux struct {
 	bell     chan struct{}
 }
 
-// NewMux makes a Mux for at most that many sockets at a time, of any nodes (40 to 80
+// NewMux makes a Mux for at most that many sockets at a time, of any nodes (48 to 96
 // bytes each). handle is called with each message, on a goroutine that called Serve. The
 // buffer is handle's: it may be sent, kept, passed on, and is given back with
 // s.Node().Free. The last call for a socket has no buffer and the error that ended it;
@@ -53,7 +53,7 @@ func (m *Mux) Add(s *Socket) error {
 		m.sockets.Add(-1)
 		return ErrInMux
 	}
-	m.push(s, nil) // what came before; so far it was its turn
+	m.push(s, message{}) // what came before; so far it was its turn
 	return nil
 }
 
@@ -68,9 +68,9 @@ func (m *Mux) Serve(ctx context.Context) error {
 			return ctx.Err()
 		default:
 		}
-		if s, b := m.ready.pop(); s != nil {
+		if s, msg := m.ready.pop(); s != nil {
 			m.ring()
-			m.serve(s, b)
+			m.serve(s, msg)
 			continue
 		}
 		m.sleepers.Add(1)
@@ -103,33 +103,34 @@ const (
 )
 
 // push has a socket served whose turn is taken by the caller.
-func (m *Mux) push(s *Socket, b []byte) {
-	m.ready.push(s, b)
+func (m *Mux) push(s *Socket, msg message) {
+	m.ready.push(s, msg)
 	m.ring()
 }
 
 // hand has a socket served that waits for nothing, and gives it a message; false if its
 // messages have to go by its inbox.
-func (m *Mux) hand(s *Socket, b []byte) bool {
+func (m *Mux) hand(s *Socket, msg message) bool {
 	if s.turn.Load() != turnNone || !s.turn.CompareAndSwap(turnNone, turnTaken) {
 		return false
 	}
-	m.push(s, b)
+	m.push(s, msg)
 	return true
 }
 
 // wake has a socket served that has something new.
 func (m *Mux) wake(s *Socket) {
 	if s.turn.Swap(turnMore) == turnNone {
-		m.push(s, nil)
+		m.push(s, message{})
 	}
 }
 
 // serve is one turn of a socket, with the message that it brought.
-func (m *Mux) serve(s *Socket, b []byte) {
-	if b != nil {
+func (m *Mux) serve(s *Socket, msg message) {
+	if msg.b != nil {
+		s.release(msg)
 		s.took()
-		m.handle(s, b, nil)
+		m.handle(s, msg.b, nil)
 	} else {
 		s.turn.Store(turnTaken) // before the look
 		ended := s.ended.Load() // before the look for messages: it is set after the last
@@ -142,27 +143,28 @@ func (m *Mux) serve(s *Socket, b []byte) {
 			return
 		}
 		if !s.box.empty() || s.ended.Load() {
-			m.ready.push(s, nil) // for ourselves, if nobody else comes
+			m.ready.push(s, message{}) // for ourselves, if nobody else comes
 			return
 		}
 	}
 	if !s.turn.CompareAndSwap(turnTaken, turnNone) {
-		m.ready.push(s, nil)
+		m.ready.push(s, message{})
 	}
 }
 
 // drop frees the messages in the queue that are of a node which closes.
 func (m *Mux) drop(n *Node) {
 	for range len(m.ready.cells) {
-		s, b := m.ready.pop()
+		s, msg := m.ready.pop()
 		if s == nil {
 			break
 		}
-		if b != nil && s.conn.n == n {
-			n.mem.Free(b)
-			b = nil
+		if msg.b != nil && s.conn.n == n {
+			s.release(msg)
+			n.mem.Free(msg.b)
+			msg = message{}
 		}
-		m.ready.push(s, b)
+		m.ready.push(s, msg)
 	}
 	m.ring()
 }

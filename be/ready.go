@@ -21,7 +21,7 @@ type readyQueue struct {
 type readyCell struct {
 	seq  atomic.Uint64 // position: free for it; position+1: holds its socket
 	sock *Socket
-	msg  []byte // nil: what there is is in the socket's inbox
+	msg  message // without a buffer: what there is is in the socket's inbox
 }
 
 // init makes room for n sockets.
@@ -41,7 +41,7 @@ func (q *readyQueue) cell(pos uint64) *readyCell { return &q.cells[pos&uint64(le
 // push adds a socket, of at most as many as there is room for. A consumer may have
 // claimed the cell a round ago and not emptied it yet: push waits for that consumer,
 // which is between two stores.
-func (q *readyQueue) push(s *Socket, msg []byte) {
+func (q *readyQueue) push(s *Socket, msg message) {
 	for {
 		pos := q.tail.Load()
 		c := q.cell(pos)
@@ -59,7 +59,7 @@ func (q *readyQueue) push(s *Socket, msg []byte) {
 }
 
 // pop takes the oldest socket, nil if there is none.
-func (q *readyQueue) pop() (s *Socket, msg []byte) {
+func (q *readyQueue) pop() (s *Socket, msg message) {
 	for {
 		pos := q.head.Load()
 		c := q.cell(pos)
@@ -67,12 +67,12 @@ func (q *readyQueue) pop() (s *Socket, msg []byte) {
 		case seq == pos+1:
 			if q.head.CompareAndSwap(pos, pos+1) {
 				s, msg = c.sock, c.msg
-				c.sock, c.msg = nil, nil
+				c.sock, c.msg = nil, message{}
 				c.seq.Store(pos + uint64(len(q.cells)))
 				return s, msg
 			}
 		case int64(seq-pos) <= 0:
-			return nil, nil
+			return nil, message{}
 		}
 	}
 }

@@ -16,10 +16,10 @@ func TestReadyQueue(t *testing.T) {
 	q.init(len(socks))
 	for round := range 20 {
 		for i := range socks {
-			q.push(&socks[i], []byte{byte(i)})
+			q.push(&socks[i], message{b: []byte{byte(i)}})
 		}
 		for i := range socks {
-			if s, b := q.pop(); s != &socks[i] || b[0] != byte(i) {
+			if s, m := q.pop(); s != &socks[i] || m.b[0] != byte(i) {
 				t.Fatalf("round %d: another socket or message in place %d", round, i)
 			}
 		}
@@ -32,7 +32,7 @@ func TestReadyQueue(t *testing.T) {
 	left.Store(turns)
 	counts := make([]atomic.Int64, len(socks))
 	for i := range socks {
-		q.push(&socks[i], nil)
+		q.push(&socks[i], message{})
 	}
 	var wg sync.WaitGroup
 	for range 4 {
@@ -53,7 +53,7 @@ func TestReadyQueue(t *testing.T) {
 				}
 				left.Add(-1)
 				s.turn.Store(turnNone)
-				q.push(s, nil)
+				q.push(s, message{})
 			}
 		})
 	}

@@ -81,7 +81,7 @@ func (s *Socket) deliver(m message) {
 		s.hand(m)
 		return
 	}
-	if mux := s.mux.Load(); mux != nil && m.reserved == 0 && m.b != nil && mux.hand(s, m.b) {
+	if mux := s.mux.Load(); mux != nil && m.b != nil && mux.hand(s, m) {
 		return
 	}
 	if !s.box.push(m, s.conn.n.cfg.Backlog) {

@@ -18,15 +18,20 @@ const (
 // Config holds what both sides agreed on and what is this side's own. The driver
 // has checked it.
 type Config struct {
+	// Large messages ask for these, which are in one line of the cache.
+	Fragment    int           // bytes a WRITE at most
+	MaxMessage  uint64        // bytes; the smaller one of both sides
+	PeerExpect  int           // bytes of a large message that the peer has counted when it sends CTS: no window holds them up; 0: none
+	SocketQuota int           // receive bytes one socket may hold; 0: no limit
+	HoldTimeout time.Duration // how long a message waits for memory before it is rejected; 0: for ever
+
 	SendDepth   int    // requests in the chain
 	RecvDepth   int    // receives that we keep posted; at least 4
 	PeerDepth   int    // receives that the peer posted, or granted, before it was ready
 	PeerMost    int    // receives that the peer may grant at a time; at least PeerDepth, or 0 for as many
 	EagerLimit  int    // bytes; longer messages go by rendezvous
 	PackLimit   int    // bytes; messages up to here may go several in one SEND; 0: none do; at most MaxPackLimit
-	Fragment    int    // bytes a WRITE at most
 	Window      int    // bytes of posted, not completed fragments at most; at least one fragment
-	MaxMessage  uint64 // bytes; the smaller one of both sides
 	Backlog     int    // messages a socket that our application has not taken
 	PeerBacklog int    // the same of the peer
 	MaxSockets  int    // sockets at a time, of each side
@@ -43,10 +48,7 @@ type Config struct {
 	Shared       *SharedRecv   // gives the receives, RecvDepth of them promised; nil: the queue pair has its own
 	WindowTarget time.Duration // of queueing, to which the window adapts; 0: it is static
 	Arrivals     *Arrivals     // the line of large messages that peers send; nil: none, each is answered at once
-	PeerExpect   int           // bytes of a large message that the peer has counted when it sends CTS: no window holds them up; 0: none
 	Cap          *Cap          // shared with the driver's other engines; nil: none
-	SocketQuota  int           // receive bytes one socket may hold; 0: no limit
-	HoldTimeout  time.Duration // how long a message waits for memory before it is rejected; 0: for ever
 	Keepalive    time.Duration // idle time after which the peer is pinged; 0: never
 	PeerTimeout  time.Duration // silence after which it is given up; 0: never
 	DrainTimeout time.Duration // how long a failed queue pair may take to flush

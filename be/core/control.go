@@ -90,7 +90,9 @@ func (e *Engine) sendControl() {
 
 func (e *Engine) popControl() {
 	e.controls.pop()
-	e.controlling--
+	if e.controlling--; e.controlling == 0 {
+		e.controls.head = 0 // the next one needs no line that is in no cache
+	}
 }
 
 // sendHeader prepares a SEND: the header, n bytes of body that lie behind it

@@ -69,42 +69,44 @@ type Engine struct {
 	backlog  uint32  // of cfg
 }
 
-// engineRest is what few messages need of an engine.
+// engineRest is what few messages need of an engine; large ones need its first lines.
 type engineRest struct {
-	cap      *Cap
+	window Window
+	cap    *Cap
+
+	controls  controlQueue
+	transfers transfers
+
+	held  arrivalLine // messages of the peer that wait for memory
+	walk  uint64
+	mem   Memory
+	quota Quota
+
+	parked   arrivalLine // messages of the peer that wait until others of their socket are taken
+	waiting  arrivalLine // and those in the line of arrivals whose turn has not come
 	arrivals *Arrivals
-	controls controlQueue
+	retryAt  time.Duration // for memory
 
-	window  Window
-	cfg     Config
-	mem     Memory
-	quota   Quota
-	err     error   // why it failed
-	share   share   // of shared
-	newest  uint64  // SharedRecv.newest when this engine completed one last
-	capWait capWait // in cap
-	slab    []byte  // of recv
-	flushed outList // messages whose last request was flushed: they end with the cause
+	cfg   Config
+	err   error // why it failed
+	stats Stats // but for counts
 
-	inLine  int         // messages of the peer that are in a line of arrivals
-	waiting arrivalLine // those whose turn has not come
-	turn    turn
-
+	inLine    int // messages of the peer that are in a line of arrivals
+	turn      turn
+	share     share   // of shared
+	newest    uint64  // SharedRecv.newest when this engine completed one last
+	capWait   capWait // in cap
+	slab      []byte  // of recv
+	flushed   outList // messages whose last request was flushed: they end with the cause
 	table     table
 	lingering []*Socket
-	transfers transfers
-	held      arrivalLine // messages of the peer that wait for memory
-	parked    arrivalLine // and those that wait until others of their socket are taken
-	packed    arrivalLine // small ones that wait for memory, in the PACK that they came in
-	walk      uint64
+	packed    arrivalLine // small messages that wait for memory, in the PACK that they came in
 
 	leaveBy  time.Duration // when GOAWAY is prepared at the latest
 	drainBy  time.Duration
 	flushBy  time.Duration // when a flush without its cause is taken for the cause
 	flushErr error
-	retryAt  time.Duration // for memory
 	stalls   [lacks]stall
-	stats    Stats // but for counts
 }
 
 // NewEngine makes the engine of a queue pair in any state up to RTS.

@@ -103,7 +103,7 @@ func (e *Engine) Retry(now time.Duration) {
 	if e.state != engineUp {
 		return
 	}
-	if e.arrivals != nil {
+	if e.inLines {
 		e.arrivals.Admit(now)
 	}
 	e.unpackAll()

@@ -55,23 +55,26 @@ type Socket struct {
 }
 
 // socketRest is what few messages need of a socket.
+// Large messages need its first line to be sent, and its second one when they arrive.
 type socketRest struct {
-	e           *Engine
-	inTail      *incoming
-	fragments   [2]link // in line with fragments to write, and to read
-	writing     outList // CTS received
-	requested   outList // RTS sent
+	requested outList // RTS sent
+	writing   outList // CTS received
+	fragments [2]link // in line with fragments to write, and to read
+
+	e         *Engine
+	inTail    *incoming
+	inUse     atomic.Int64 // bytes that count towards Config.SocketQuota
+	walk      uint64       // the last walk over held requests that it blocked
+	parked    int          // messages that wait for fewer of these bytes
+	short     atomic.Bool  // one of them does
+	published *incoming
+	readHead  *incoming // to be read, with something left to ask for
+
+	readTail    *incoming
 	offered     outList // ended here, and the peer may still read them
+	fetching    outList // of exposed memory, with something left to ask for
 	lingerUntil time.Duration
 	err         error // what Closed was told
-	published   *incoming
-	readHead    *incoming // to be read, with something left to ask for
-	readTail    *incoming
-	fetching    outList      // of exposed memory, with something left to ask for
-	inUse       atomic.Int64 // bytes that count towards Config.SocketQuota
-	short       atomic.Bool  // a message waits for fewer of them
-	parked      int          // messages that do
-	walk        uint64       // the last walk over held requests that it blocked
 }
 
 // TouchSend has the cache get what a message to send needs of the socket, to be written

@@ -15,19 +15,19 @@ type Stats struct {
 	EagerBytes     uint64
 	Rendezvous     uint64 // messages sent by WRITE
 	WriteBytes     uint64
+	Fragments      uint64 // WRITE and WRITE_WITH_IMM requests
+	Sends          uint64 // SEND requests, control messages included
+	Visits         uint64 // of sockets by the scheduler
 	Puts           uint64 // messages written to buffers that the peer published
 	Written        uint64 // writes of the peer to buffers that we published
 	Fetches        uint64 // reads of memory that the peer exposed
 	Offered        uint64 // messages sent that the peer read
 	ReadBytes      uint64 // of the peer's messages in get mode, and of exposed memory
 	Reads          uint64 // READ requests
-	Fragments      uint64 // WRITE and WRITE_WITH_IMM requests
-	Sends          uint64 // SEND requests, control messages included
 	CreditMessages uint64 // of those, CREDIT
 	Doorbells      uint64 // posts of send requests
 	Requests       uint64 // send requests posted; by Doorbells: requests a doorbell
 	Signaled       uint64 // of those, with a completion of their own
-	Visits         uint64 // of sockets by the scheduler
 	RecvPosts      uint64 // posts of receives
 	CreditStalls   uint64 // times that the peer's receives were used up with work waiting
 	CreditStall    time.Duration
