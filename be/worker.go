@@ -205,8 +205,12 @@ func (w *worker) poll() bool {
 			w.stray(c)
 			continue
 		}
-		w.touch(conn)
 		conn.e.Complete(w.now, c)
+		if !conn.e.Idle() {
+			w.touch(conn)
+		} else if !conn.dirty {
+			w.next = min(w.next, conn.e.Deadline())
+		}
 	}
 	if err != nil {
 		w.deviceLost(err)

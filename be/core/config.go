@@ -42,7 +42,7 @@ type Config struct {
 	Lend        bool   // both sides know RECALL and RETURN
 	Pack        bool   // both sides know PACK
 	IDBase      uint64 // ORed into the ID of each request; the low 32 bits must be 0
-	RecvBit     uint64 // set in the ID of receives
+	RecvBit     uint64 // set in the ID of receives; the low 32 bits are 0
 
 	Scratch      *Scratch      // shared with the driver's other engines; nil: none
 	Shared       *SharedRecv   // gives the receives, RecvDepth of them promised; nil: the queue pair has its own

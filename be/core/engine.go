@@ -44,12 +44,13 @@ type Engine struct {
 	inLines     bool   // there are arrivals
 	short       uint8  // of what it is short, see stall
 	packLimit   uint16 // of cfg
+	sockets     int32  // in the table
 	sending     int32  // outgoing messages whose callers were not told yet
 	controlling int32  // control messages that wait: see controls
 	peerBacklog uint32 // of cfg
 	eagerLimit  uint32 // of cfg
 	maxMessage  uint32 // of cfg
-	recvBit     uint64 // of cfg
+	recvBit     uint32 // of cfg, of the high half
 
 	sched     scheduler
 	alarm     time.Duration // the first of all deadlines but that of silence
@@ -113,7 +114,7 @@ type engineRest struct {
 func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine, error) {
 	e := &Engine{
 		qp: q, h: h, credits: NewCredits(cfg.PeerDepth, cfg.RecvDepth, true), shared: cfg.Shared, adaptive: cfg.WindowTarget > 0,
-		initiator: cfg.Initiator, recvBit: cfg.RecvBit, maxMessage: uint32(min(cfg.MaxMessage, math.MaxUint32)), eagerLimit: uint32(cfg.EagerLimit), packLimit: uint16(cfg.PackLimit),
+		initiator: cfg.Initiator, recvBit: uint32(cfg.RecvBit >> 32), maxMessage: uint32(min(cfg.MaxMessage, math.MaxUint32)), eagerLimit: uint32(cfg.EagerLimit), packLimit: uint16(cfg.PackLimit),
 		peerBacklog: uint32(cfg.PeerBacklog), backlog: uint32(cfg.Backlog), alarm: Never, capped: cfg.Cap != nil, inLines: cfg.Arrivals != nil,
 		sched: newScheduler(max(cfg.Fragment, cfg.EagerLimit+wire.HeaderLen)),
 		engineRest: &engineRest{
@@ -198,7 +199,7 @@ func (e *Engine) Err() error { return e.err }
 func (e *Engine) Held() int { return e.held.n + e.packed.n }
 
 // Sockets is the number of sockets.
-func (e *Engine) Sockets() int { return e.table.live }
+func (e *Engine) Sockets() int { return int(e.sockets) }
 
 // cause is the error for what is asked of an engine that is not up.
 func (e *Engine) cause() error {
@@ -376,12 +377,12 @@ func (e *Engine) Complete(now time.Duration, c *cq.Completion) {
 	if e.state == engineDown {
 		return
 	}
-	if c.ID&e.recvBit != 0 {
+	if uint32(c.ID>>32)&e.recvBit != 0 {
 		e.completeRecv(now, c)
 	} else {
 		e.completeSend(now, c)
 	}
-	if e.state == engineFailed && e.chain.InFlight() == 0 && e.receiving() == 0 && (e.shared == nil || c.ID&e.recvBit == 0) {
+	if e.state == engineFailed && e.chain.InFlight() == 0 && e.receiving() == 0 && (e.shared == nil || uint32(c.ID>>32)&e.recvBit == 0) {
 		e.down()
 	}
 }

@@ -44,6 +44,12 @@ func (e *Engine) Flush(now time.Duration) {
 	}
 }
 
+// Idle reports whether Flush would do nothing: it may be left out. With many engines, it
+// would have to fetch all that it looks at.
+func (e *Engine) Idle() bool {
+	return e.controlling == 0 && e.short == 0 && e.sched.idle() && !e.credits.owed && !e.leaving && e.state == engineUp && (!e.inLines || e.arrivals.turns.n == 0)
+}
+
 func (e *Engine) schedule(now time.Duration) {
 	if !e.chain.ready() {
 		short := e.short &^ ofSlots

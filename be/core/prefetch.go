@@ -8,7 +8,7 @@ import (
 // Prefetch has the cache get what Complete will need for a completion: the engine, then
 // what that refers to, then the socket or the message. It changes nothing.
 func (e *Engine) Prefetch(step int, c *cq.Completion) {
-	switch recv := c.ID&e.recvBit != 0; {
+	switch recv := uint32(c.ID>>32)&e.recvBit != 0; {
 	case step == 0:
 		prefetch.Object(e)
 	case step == 1 && recv && e.shared == nil:

@@ -133,7 +133,6 @@ func (e *Engine) startable(s *Socket) bool {
 type table struct {
 	own, peer []*Socket // by number >> 1
 	freeOwn   []uint32
-	live      int
 }
 
 // own numbers are odd for the initiator.
@@ -187,7 +186,7 @@ func (e *Engine) addSocket(id uint32) *Socket {
 		*t = append(*t, nil)
 	}
 	(*t)[id>>1] = s
-	if e.table.live++; e.table.live > 1 {
+	if e.sockets++; e.sockets > 1 {
 		e.sched.makeSlots()
 	}
 	return s
@@ -208,7 +207,7 @@ func (e *Engine) removeSocket(s *Socket, err error) {
 	} else {
 		e.table.peer[s.id>>1] = nil
 	}
-	e.table.live--
+	e.sockets--
 	for k := range kinds {
 		e.sched.remove(k, s)
 	}
