@@ -70,24 +70,10 @@ type Engine struct {
 	backlog  uint32  // of cfg
 }
 
-// engineRest is what few messages need of an engine; large ones need its first lines.
+// engineRest is what few messages need of an engine: large ones, and then the first lines
+// of it, of its cfg and of what they move in its stats.
 type engineRest struct {
-	window Window
-	cap    *Cap
-
-	controls  controlQueue
-	transfers transfers
-
-	held  arrivalLine // messages of the peer that wait for memory
-	walk  uint64
-	mem   Memory
-	quota Quota
-
-	parked   arrivalLine // messages of the peer that wait until others of their socket are taken
-	waiting  arrivalLine // and those in the line of arrivals whose turn has not come
-	arrivals *Arrivals
-	retryAt  time.Duration // for memory
-
+	bulk
 	cfg   Config
 	err   error // why it failed
 	stats Stats // but for counts
@@ -110,6 +96,25 @@ type engineRest struct {
 	stalls   [lacks]stall
 }
 
+// bulk is four lines that large messages need.
+type bulk struct {
+	window Window
+	cap    *Cap
+
+	controls  controlQueue
+	transfers transfers
+
+	held  arrivalLine // messages of the peer that wait for memory
+	walk  uint64
+	mem   Memory
+	quota Quota
+
+	parked   arrivalLine // messages of the peer that wait until others of their socket are taken
+	waiting  arrivalLine // and those in the line of arrivals whose turn has not come
+	arrivals *Arrivals
+	retryAt  time.Duration // for memory
+}
+
 // NewEngine makes the engine of a queue pair in any state up to RTS.
 func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine, error) {
 	e := &Engine{
@@ -118,8 +123,8 @@ func NewEngine(cfg Config, q qp.QP, mem Memory, quota Quota, h Handler) (*Engine
 		peerBacklog: uint32(cfg.PeerBacklog), backlog: uint32(cfg.Backlog), alarm: Never, capped: cfg.Cap != nil, inLines: cfg.Arrivals != nil,
 		sched: newScheduler(max(cfg.Fragment, cfg.EagerLimit+wire.HeaderLen)),
 		engineRest: &engineRest{
-			cfg: cfg, mem: mem, quota: quota, cap: cfg.Cap, arrivals: cfg.Arrivals, window: NewWindow(cfg.Window), transfers: transfers{free: -1},
-			drainBy: Never, retryAt: Never, leaveBy: Never, flushBy: Never,
+			bulk: bulk{mem: mem, quota: quota, cap: cfg.Cap, arrivals: cfg.Arrivals, window: NewWindow(cfg.Window), transfers: transfers{free: -1}, retryAt: Never},
+			cfg:  cfg, drainBy: Never, leaveBy: Never, flushBy: Never,
 		},
 	}
 	if a := cfg.Arrivals; a != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
 	"github.com/byteexpress/byteexpress/cq"
+	"github.com/byteexpress/byteexpress/internal/prefetch"
 	"github.com/byteexpress/byteexpress/mr"
 )
 
@@ -52,13 +53,28 @@ func (e *Engine) received(now time.Duration, entry int, c *cq.Completion) bool {
 	return e.state == engineUp
 }
 
-// Receiver looks for the socket that a completed receive is for, before the
-// completion is taken: a hint, nil if there is none. It reads and changes nothing.
-func (e *Engine) Receiver(c *cq.Completion) *Socket {
+// LookAhead has the cache get what a completed receive will need, before the completion is
+// taken, but for the socket that it is for: that is what it gives, nil if it finds none. It
+// changes nothing.
+func (e *Engine) LookAhead(c *cq.Completion) *Socket {
 	if e.state != engineUp {
 		return nil
 	}
-	return e.socket(wire.SocketOf(e.entries.header(int(uint32(c.ID) % uint32(len(e.entries.bufs))))))
+	entry := uint32(c.ID)
+	if e.shared == nil {
+		entry += uint32(e.recv.next) - e.recv.taken
+	}
+	b := e.entries.header(int(entry % uint32(len(e.entries.bufs))))
+	s := e.socket(wire.SocketOf(b))
+	if c.Opcode != cq.Recv || wire.Type(b[0]) != wire.Data {
+		prefetch.Object(&e.bulk)
+		prefetch.Object(&e.cfg.Fragment)
+		prefetch.Object(&e.stats.Rendezvous)
+		if s != nil {
+			prefetch.Object(s.socketRest)
+		}
+	}
+	return s
 }
 
 // replenish posts replacements for consumed receives, and grants them.

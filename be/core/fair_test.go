@@ -277,6 +277,34 @@ func TestEngineIsCompact(t *testing.T) {
 	}
 }
 
+// TestRestsAreCompact: what large messages need of an engine and of a socket beyond that is
+// in six and in two lines.
+func TestRestsAreCompact(t *testing.T) {
+	var e engineRest
+	var s socketRest
+	for _, c := range []struct {
+		name string
+		at   uintptr
+		want uintptr
+	}{
+		{"the first lines of an engine's rest end", unsafe.Sizeof(e.bulk), 4 * 64},
+		{"its configuration begins", unsafe.Offsetof(e.cfg) % 64, 0},
+		{"what it counts begins", (unsafe.Offsetof(e.stats) + unsafe.Offsetof(e.stats.Rendezvous)) % 64, 0},
+		{"what arrives needs of a socket's rest begins", unsafe.Offsetof(s.e), 64},
+		{"and ends", unsafe.Offsetof(s.readTail), 128},
+	} {
+		if c.at != c.want {
+			t.Errorf("%s at byte %d, want %d", c.name, c.at, c.want)
+		}
+	}
+	if n := unsafe.Offsetof(e.cfg.HoldTimeout); n >= 64 {
+		t.Errorf("what large messages need of the configuration ends after byte %d, want less than 64", n)
+	}
+	if n := unsafe.Offsetof(e.stats.Visits) - unsafe.Offsetof(e.stats.Rendezvous); n >= 64 {
+		t.Errorf("what they count ends after byte %d, want less than 64", n)
+	}
+}
+
 // BenchmarkIdleSockets is a turn of two sockets that send, beside many that do not.
 func BenchmarkIdleSockets(b *testing.B) {
 	for _, idle := range []int{0, 100_000} {
