@@ -24,14 +24,16 @@ type conn struct {
 	n     *Node
 	w     *worker
 	e     *core.Engine
-	limit int    // bytes a message
-	eager int    // bytes of a message that is sent whole, at most
-	index int    // in the worker; -1: removed
-	half  uint32 // of the backlog: when that many messages were taken, the peer is told
-	num   qp.Num // of the engine's queue pair; the worker's
-	dirty bool   // the worker's
+	limit int           // bytes a message
+	due   time.Duration // when tick looks at it; the worker's
+	index int           // in the worker; -1: removed
+	half  uint32        // of the backlog: when that many messages were taken, the peer is told
+	num   qp.Num        // of the engine's queue pair; the worker's
+	dirty bool          // the worker's
 	dead  atomic.Bool
 
+	place   int // in worker.due
+	eager   int // bytes of a message that is sent whole, at most
 	line    net.Conn
 	peer    incarnation
 	number  int                   // of the lane: our worker
@@ -41,7 +43,7 @@ type conn struct {
 	born    time.Time             // when the engine came up
 	cause   atomic.Pointer[error] // of the engine's failure; set before dead
 	lostErr error                 // the worker's
-	_       [56]byte              // to whole lines: the next one begins with a line of its own
+	_       [40]byte              // to whole lines: the next one begins with a line of its own
 }
 
 func (c *conn) lane() lane { return lane{c.peer, c.number, c.theirs} }

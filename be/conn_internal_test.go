@@ -9,7 +9,7 @@ import (
 // cache. Go puts objects of 241 to 256 bytes on multiples of 256.
 func TestConnIsCompact(t *testing.T) {
 	var c conn
-	if n := unsafe.Offsetof(c.line); n > 64 {
+	if n := unsafe.Offsetof(c.place); n > 64 {
 		t.Errorf("what each message needs ends at byte %d, want 64 at most", n)
 	}
 	if n := unsafe.Sizeof(c); n <= 240 || n > 256 {

@@ -236,7 +236,7 @@ func newInstant(t testing.TB, peers int) *instant {
 			c := p.sock.conn
 			c.e.Fail(d.w.now, ErrClosed)
 			for c.index >= 0 { // there is nothing to drain: the time for it is 0
-				d.w.next = 0
+				d.w.touch(c)
 				d.turn()
 			}
 		}

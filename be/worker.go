@@ -1,6 +1,7 @@
 package be
 
 import (
+	"container/heap"
 	"context"
 	"runtime"
 	"sync/atomic"
@@ -49,7 +50,8 @@ type worker struct {
 	free     []int
 	dirty    []*conn // touched in this round
 	lost     []*conn // whose liveness line ended
-	next     time.Duration
+	due      dueHeap
+	next     time.Duration // of due, or of shared
 	timer    *time.Timer
 	timerAt  time.Duration
 	leaving  bool // the node closes: no new engines
@@ -209,7 +211,7 @@ func (w *worker) poll() bool {
 		if !conn.e.Idle() {
 			w.touch(conn)
 		} else if !conn.dirty {
-			w.next = min(w.next, conn.e.Deadline())
+			w.await(conn)
 		}
 	}
 	if err != nil {
@@ -232,34 +234,13 @@ func (w *worker) flush() {
 		c := w.dirty[i]
 		c.dirty = false
 		c.e.Flush(w.now)
-		w.next = min(w.next, c.e.Deadline())
+		w.await(c)
 	}
 	if w.shared != nil && w.shared.SharedRecv != nil {
 		w.next = min(w.next, w.shared.Deadline())
 	}
 	clear(w.dirty)
 	w.dirty = w.dirty[:0]
-}
-
-// tick calls the engines whose time has come, and finds the next such time.
-// Deadlines that moved since are found here: too early a tick does nothing.
-func (w *worker) tick() {
-	w.next = core.Never
-	if w.shared != nil && w.shared.SharedRecv != nil {
-		w.shared.Tick(w.now)
-		w.next = w.shared.Deadline()
-	}
-	for _, c := range w.conns {
-		if c == nil {
-			continue
-		}
-		if d := c.e.Deadline(); d <= w.now {
-			c.e.Tick(w.now)
-			w.touch(c)
-		} else {
-			w.next = min(w.next, d)
-		}
-	}
 }
 
 func (w *worker) retryHeld() {
@@ -380,7 +361,8 @@ func (w *worker) add(c *conn) error {
 	if !w.deviceUp {
 		return w.downErr
 	}
-	w.conns[c.index], c.num = c, c.e.QP().Num()
+	w.conns[c.index], c.num, c.due = c, c.e.QP().Num(), core.Never
+	heap.Push(&w.due, c)
 	w.touch(c)
 	if w.leaving {
 		c.e.Fail(w.now, ErrClosed)
@@ -394,6 +376,7 @@ func (w *worker) remove(c *conn) {
 	w.ended.Add(&st)
 	w.forgetQP(c)
 	w.conns[c.index] = nil
+	heap.Remove(&w.due, c.place)
 	w.free = append(w.free, c.index)
 	c.index = -1
 }

@@ -74,14 +74,14 @@ type Engine struct {
 // of it, of its cfg and of what they move in its stats.
 type engineRest struct {
 	bulk
-	cfg   Config
-	err   error // why it failed
-	stats Stats // but for counts
+	cfg    Config
+	newest uint64 // SharedRecv.newest when this engine completed one last
+	stats  Stats  // but for counts
 
-	inLine    int // messages of the peer that are in a line of arrivals
+	err       error // why it failed
+	inLine    int   // messages of the peer that are in a line of arrivals
 	turn      turn
 	share     share   // of shared
-	newest    uint64  // SharedRecv.newest when this engine completed one last
 	capWait   capWait // in cap
 	slab      []byte  // of recv
 	flushed   outList // messages whose last request was flushed: they end with the cause

@@ -1,0 +1,76 @@
+package be
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/byteexpress/byteexpress/be/core"
+)
+
+// TestOnlyThoseDueAreTicked has time pass for engines of which some hear from their peers:
+// after each turn none is overdue, each is looked at in time, and those that heard nothing
+// for a keepalive asked for a sign of life, and no others.
+func TestOnlyThoseDueAreTicked(t *testing.T) {
+	const peers = 60
+	d := newInstant(t, peers)
+	rng := rand.New(rand.NewPCG(1, 9))
+	n := d.sock.Node()
+	for _, p := range d.peers {
+		p.sock.OnMessage(func(b []byte, err error) {
+			if err == nil {
+				n.Free(b)
+			}
+		})
+	}
+	d.turn()
+	keepalive := n.cfg.Keepalive
+	heard := make([]time.Duration, peers)
+	for i := range heard {
+		heard[i] = time.Since(n.start)
+	}
+	// So few messages come that what is sent are signs of life.
+	pings := func(i int) uint64 { return d.peers[i].sock.conn.e.Stats().Sends }
+	for round := range 100 {
+		n.start = n.start.Add(-keepalive / 10)
+		before := make([]uint64, peers)
+		for i := range peers {
+			before[i] = pings(i)
+			if rng.IntN(8) == 0 {
+				d.peers[i].announce(64)
+				heard[i] = time.Since(n.start)
+			}
+		}
+		d.turn()
+		now := d.w.now
+		first := core.Never
+		for i, p := range d.peers {
+			c := p.sock.conn
+			if deadline := c.e.Deadline(); deadline <= now || c.due > deadline || d.w.due[c.place] != c {
+				t.Fatalf("round %d, engine %d: deadline %v, looked at %v, now %v", round, i, deadline, c.due, now)
+			}
+			first = min(first, c.due)
+			silent := now - heard[i]
+			if asked := pings(i) > before[i]; asked && silent < keepalive/2 {
+				t.Fatalf("round %d, engine %d: asked after %v", round, i, silent)
+			} else if !asked && silent > keepalive+keepalive/20 && silent < keepalive+keepalive/10 {
+				t.Fatalf("round %d, engine %d: not asked after %v", round, i, silent)
+			}
+			if silent > keepalive { // it answers
+				p.announce(64)
+				heard[i] = time.Since(n.start)
+			}
+		}
+		if d.w.next > first {
+			t.Fatalf("round %d: next is %v, the first is due %v", round, d.w.next, first)
+		}
+	}
+}
+
+// BenchmarkTick is a look at the deadlines of a thousand engines of which none is due.
+func BenchmarkTick(b *testing.B) {
+	d := newInstant(b, 1000)
+	for b.Loop() {
+		d.w.tick()
+	}
+}
