@@ -25,7 +25,8 @@ type Config struct {
 	// Idempotent are the methods whose calls may be repeated though they may have run.
 	Idempotent []archon.Method
 	// Locality gives the distance of a replica, 0 the nearest: farther ones are asked
-	// only when no nearer one is there. Nil: all are equally near.
+	// only when no nearer one is there. Nil: all are equally near. It is called with locks
+	// held: it must not block, nor make calls of the channel.
 	Locality func(Endpoint) int
 	Recovery Recovery
 	// Seed is of what the channel draws, as replicas and pauses, so that a test can be
