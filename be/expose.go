@@ -110,7 +110,10 @@ func (s *Socket) PostRead(t *ReadToken, offset int, b []byte, done func(error)) 
 	if err != nil {
 		return err
 	}
-	return s.posted(&c)
+	if !s.conn.w.submit(&c) {
+		return s.kept(b)
+	}
+	return nil
 }
 
 // find checks what is to be read, and says where it is.

@@ -46,16 +46,20 @@ func (s *Socket) postGather(head []byte, parts [][]byte, tag uint64, done func(e
 		return ErrNotRegistered
 	}
 	g.user = done
+	var unuse func()
 	if o := s.conn.n.mem.owners; o != nil {
-		unuse, err := o.share("PostGather", append([][]byte{head}, parts...), true)
+		end, err := o.share("PostGather", append([][]byte{head}, parts...), true)
 		if err != nil {
 			g.recycle()
 			return err
 		}
-		g.user = func(err error) { unuse(); done(err) }
+		g.user, unuse = func(err error) { end(); done(err) }, end
 	}
 	if !s.conn.w.submit(&command{kind: cmdGather, conn: s.conn, sock: s.core, commandRest: &g.commandRest, tag: tag, done: g.done}) {
 		g.recycle()
+		if unuse != nil {
+			unuse()
+		}
 		return ErrClosed
 	}
 	return nil

@@ -39,6 +39,7 @@ var domainAccess = [numDomains]mr.Access{
 type memory struct {
 	cfg    bemalloc.Config // of every pool, but for Access
 	local  *bemalloc.Pool  // the first of pools
+	owners *owners         // nil: nobody asks who owns a buffer
 	pools  [numDomains]atomic.Pointer[bemalloc.Pool]
 	opened sync.Mutex // to make one
 	closed bool       // no more; under opened
@@ -46,7 +47,6 @@ type memory struct {
 	offered atomic.Int64 // longer buffers of the application's are from the readable pool
 	short   atomic.Bool
 	poke    func()
-	owners  *owners                               // nil: nobody asks who owns a buffer
 	damage  atomic.Pointer[bemalloc.CorruptError] // the first that a Free found
 }
 

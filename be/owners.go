@@ -29,7 +29,8 @@ func (e *OwnerError) Error() string {
 }
 
 // owners knows who owns each buffer of a node, for Config.Debug.Check. Its methods work on nil,
-// and do nothing then.
+// and do nothing then: those that each message passes are small enough to be part of their
+// callers, which costs a look at the pointer.
 type owners struct {
 	mu     sync.Mutex
 	live   map[uint64]*ownership // by the address of the buffer
@@ -56,7 +57,13 @@ func newOwners(p *bemalloc.Pool) *owners {
 
 // born notes an allocation.
 func (o *owners) born(b []byte) {
-	if o != nil && cap(b) > 0 {
+	if o != nil {
+		o.add(b)
+	}
+}
+
+func (o *owners) add(b []byte) {
+	if cap(b) > 0 {
 		o.mu.Lock()
 		o.live[mr.Addr(b[:1])] = &ownership{bytes: cap(b)}
 		o.mu.Unlock()
@@ -65,7 +72,13 @@ func (o *owners) born(b []byte) {
 
 // dead notes that a buffer is free.
 func (o *owners) dead(b []byte) {
-	if o != nil && cap(b) > 0 {
+	if o != nil {
+		o.remove(b)
+	}
+}
+
+func (o *owners) remove(b []byte) {
+	if cap(b) > 0 {
 		o.mu.Lock()
 		delete(o.live, mr.Addr(b[:1]))
 		o.mu.Unlock()
@@ -103,8 +116,10 @@ func (w *ownership) why() string {
 
 // mayFree reports whether the application may free a buffer, and keeps the error if not.
 // What is free already is not for here.
-func (o *owners) mayFree(b []byte) bool {
-	if o == nil || cap(b) == 0 {
+func (o *owners) mayFree(b []byte) bool { return o == nil || o.asApplication(b) }
+
+func (o *owners) asApplication(b []byte) bool {
+	if cap(b) == 0 {
 		return true
 	}
 	o.mu.Lock()
@@ -145,7 +160,14 @@ func (o *owners) report(what string, b []byte, why string) {
 // give makes a buffer the node's until the done that it returns is called. reads says that
 // the device only reads it: then it must not have changed by then.
 func (o *owners) give(what string, b []byte, reads bool, done func(error)) (func(error), error) {
-	if o == nil || len(b) == 0 {
+	if o == nil {
+		return done, nil
+	}
+	return o.take(what, b, reads, done)
+}
+
+func (o *owners) take(what string, b []byte, reads bool, done func(error)) (func(error), error) {
+	if len(b) == 0 {
 		return done, nil
 	}
 	o.mu.Lock()

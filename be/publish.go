@@ -168,5 +168,8 @@ func (s *Socket) postPut(t Token, b []byte, tag uint64, done func(error)) error 
 	}
 	rest := rests.Get().(*commandRest)
 	rest.token = k
-	return s.posted(&command{kind: cmdPut, conn: s.conn, sock: s.core, buf: b, lkey: lkey, commandRest: rest, tag: tag, done: done})
+	if !s.conn.w.submit(&command{kind: cmdPut, conn: s.conn, sock: s.core, buf: b, lkey: lkey, commandRest: rest, tag: tag, done: done}) {
+		return s.kept(b)
+	}
+	return nil
 }

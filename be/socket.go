@@ -232,16 +232,16 @@ func (s *Socket) post(b []byte, tag uint64, done func(error)) error {
 	if done, err = s.conn.n.mem.owners.give("Post", b, true, done); err != nil {
 		return err
 	}
-	return s.posted(&command{kind: cmdSend, conn: s.conn, sock: s.core, buf: b, lkey: lkey, tag: tag, done: done})
-}
-
-// posted hands a command over whose buffer stays the caller's if the worker has ended.
-func (s *Socket) posted(c *command) error {
-	if !s.conn.w.submit(c) {
-		s.conn.n.mem.owners.back(c.buf)
-		return ErrClosed
+	if !s.conn.w.submit(&command{kind: cmdSend, conn: s.conn, sock: s.core, buf: b, lkey: lkey, tag: tag, done: done}) {
+		return s.kept(b)
 	}
 	return nil
+}
+
+// kept is the error of a call whose worker has ended: the buffer stays the caller's.
+func (s *Socket) kept(b []byte) error {
+	s.conn.n.mem.owners.back(b)
+	return ErrClosed
 }
 
 // Close ends the socket. What was queued before is still sent, for at most the
