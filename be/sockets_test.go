@@ -17,8 +17,8 @@ func TestTenThousandSockets(t *testing.T) {
 	if raceEnabled {
 		sockets, each = 1000, 32 // one message more or less counts for less
 	}
-	p := newPair(t, be.Config{RecvDepth: 8}) // what finds a receive at once goes out as it is posted
-	counts := make([]int, sockets)           // the one goroutine's
+	p := newPair(t, be.Config{})
+	counts := make([]int, sockets) // the one goroutine's
 	total, jain := 0, 0.0
 	done := make(chan struct{})
 	m := be.NewMux(sockets, func(s *be.Socket, b []byte, err error) {
@@ -42,7 +42,7 @@ func TestTenThousandSockets(t *testing.T) {
 
 	// The worker is held until everything is posted, one socket after another, so
 	// that the order of sending is the scheduler's alone.
-	gate := make(chan struct{})
+	gate, held := make(chan struct{}), make(chan struct{})
 	free := func(b []byte, hold bool) func(error) {
 		return func(err error) {
 			if err != nil {
@@ -51,6 +51,7 @@ func TestTenThousandSockets(t *testing.T) {
 			}
 			p.nodes[1].Free(b)
 			if hold {
+				close(held)
 				<-gate
 			}
 		}
@@ -60,6 +61,7 @@ func TestTenThousandSockets(t *testing.T) {
 	if err := first.Post(b, free(b, true)); err != nil {
 		t.Fatal(err)
 	}
+	<-held
 	for i, s := range clients {
 		for range each {
 			b := alloc(t, p.nodes[1], 64, 0)
