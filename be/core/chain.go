@@ -149,7 +149,7 @@ func (c *Chain) take(wr *qp.SendWR, msg *outgoing, in *incoming, bytes int) {
 	} else {
 		c.newest.next = s
 	}
-	c.newest = s
+	s.prev, c.newest = c.newest, s
 	c.next++
 	b.quiet++
 	b.quietBytes += bytes
@@ -210,10 +210,7 @@ func (c *Chain) abandon() *slot {
 	}
 	s := c.newest
 	c.next--
-	c.newest = c.oldest
-	for range max(int(c.next-c.first)-1, 0) {
-		c.newest = c.newest.next
-	}
+	c.newest = s.prev
 	c.scratch.push(s, c.next-c.first)
 	return s
 }

@@ -21,13 +21,13 @@ const (
 // its control message: a line of the cache each.
 type slot struct {
 	next   *slot            // of its chain, or of those that are free
+	prev   *slot            // of its chain
 	header *[slotBytes]byte // registered
 	lkey   mr.LKey          // of header
 	msg    *outgoing        // the message that the request belongs to, or the first of several; nil: control, or a READ of get mode
 	in     *incoming        // the message that a READ of get mode belongs to
 	bytes  int              // of the send window
 	at     time.Duration    // when it was prepared
-	_      [8]byte
 }
 
 // slots are those of all chains of one goroutine. The one that became free last is used

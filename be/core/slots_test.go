@@ -3,6 +3,7 @@ package core
 import (
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -53,15 +54,18 @@ func TestSlotsAreShared(t *testing.T) {
 				release(chains[rng.IntN(len(chains))])
 			case k < 9:
 				c := chains[rng.IntN(len(chains))]
-				if c.ready() {
+				var taken []*slot
+				for n := rng.IntN(4); n > 0 && c.ready(); n-- {
 					take(c)
-					last := c.newest
+					taken = append(taken, c.newest)
+				}
+				for _, last := range slices.Backward(taken) {
 					if c.abandon() != last {
 						t.Fatalf("seed %d: another slot was abandoned than the newest", seed)
 					}
-					s.sends.wrs = s.sends.wrs[:0]
 					delete(used, last)
 				}
+				c.flushed(0)
 			default:
 				c := chains[rng.IntN(len(chains))]
 				for n := rng.IntN(depth) + 1; n > 0 && c.ready(); n-- {
