@@ -369,7 +369,7 @@ func (e *Engine) rejected(m *outgoing, reason wire.Reason) {
 // peer's last WRITE, so the buffer is free.
 func (e *Engine) onCancel(s *Socket, h *wire.Header) error {
 	for in := s.inHead; in != nil; in = in.next {
-		if in.seq == h.Sequence && in.get && in.state <= recvReading && in.state != recvWriting {
+		if in.seq == h.Sequence && in.get && in.state <= recvReading {
 			e.stats.Canceled++
 			e.giveUp(in, wire.ReasonCanceled)
 			return nil

@@ -132,7 +132,7 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 }
 
 // visitStart begins the socket's next message: whole if it is small, else by
-// asking. There is a credit.
+// asking. There is a credit and a slot, or the message joins the newest request.
 func (e *Engine) visitStart(s *Socket) {
 	m := s.queue.pop()
 	m.seq = s.sent

@@ -166,7 +166,6 @@ func (e *Engine) giveUp(in *incoming, reason wire.Reason) {
 	switch in.state {
 	case recvHeld, recvParked:
 		e.unwait(in)
-		in.state = recvVoid
 		e.control(control{typ: wire.Fin, id: in.sock.id, seq: in.seq, reason: reason})
 		e.done(in)
 	case recvReading:
