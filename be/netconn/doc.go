@@ -11,7 +11,8 @@
 // Read and Write copy: the caller's memory is not registered. [Conn.WriteTo] writes
 // out of the message's own buffer and [Conn.ReadFrom] reads into one, so io.Copy
 // between a Conn and a file copies nothing more; between two Conns of one node it
-// passes the buffers on. A program that wants no copy at all uses be.Socket.
+// passes the buffers on. A program that wants no copy uses be.Socket, and if
+// that is to be so for short messages too, a negative be.Config.PackBytes.
 //
 // # Buffering and back-pressure
 //
