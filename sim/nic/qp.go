@@ -31,7 +31,7 @@ type QP struct {
 	Owner   any      // the driver's
 }
 
-// busy is what packets need of a queue pair: six lines.
+// busy is what packets need of a queue pair: five lines.
 type busy struct {
 	// Connection.
 	attr    qp.Attr
