@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"time"
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
@@ -108,9 +109,7 @@ func (e *Engine) onPack(now time.Duration, h *wire.Header, entry int, body []byt
 		payload = payload[part.Length:]
 		if s.deaf() {
 			e.Taken(s, 1)
-		} else if own, err := e.mem.Alloc(len(b)); err == nil {
-			copy(own, b)
-			e.stats.Copies++
+		} else if own := e.copyOf(b); own != nil {
 			e.whole(s, part.Sequence, own)
 		} else {
 			if rest == nil {
@@ -140,17 +139,34 @@ func (e *Engine) unpack(in *incoming) {
 	in.parcel, in.packed = nil, nil
 }
 
-// unpackAll delivers the messages for which there is memory now.
-func (e *Engine) unpackAll() {
-	for in := e.packed.head; in != nil; in = e.packed.head {
-		b, err := e.mem.Alloc(in.length)
-		if err != nil {
-			return
+// copyOf gives a message a buffer of its own, nil if there is no memory. What messages that
+// were taken leave is receives, of which a pool that is used up makes no small buffers.
+func (e *Engine) copyOf(b []byte) []byte {
+	own, err := e.mem.Alloc(len(b))
+	if err != nil {
+		if own, err = e.mem.Alloc(e.entries.size); err != nil {
+			return nil
 		}
-		copy(b, in.packed)
-		e.stats.Copies++
-		e.unpack(in)
-		in.buf, in.state = b, recvReady
-		e.done(in)
+	}
+	e.stats.Copies++
+	return own[:copy(own, b)]
+}
+
+// unpackAll delivers the messages for which there is memory now: shorter ones need not wait
+// for one that lacks it.
+func (e *Engine) unpackAll() {
+	lacks := math.MaxInt
+	for in := e.packed.head; in != nil; {
+		next := in.lineNext
+		if in.length < lacks {
+			if b := e.copyOf(in.packed); b != nil {
+				e.unpack(in)
+				in.buf, in.state = b, recvReady
+				e.done(in)
+			} else {
+				lacks = in.length
+			}
+		}
+		in = next
 	}
 }

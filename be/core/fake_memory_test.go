@@ -22,6 +22,7 @@ type fakeMemory struct {
 	live  map[uint64]int  // address: class
 	open  map[uint64]bool // address: peers may write
 	fail  bool
+	full  func(n int) bool // whether there are no n bytes; nil: there are
 	shut  bool // peers may read nothing
 }
 
@@ -42,7 +43,7 @@ func class(n int) int {
 }
 
 func (m *fakeMemory) Alloc(n int) ([]byte, error) {
-	if m.fail {
+	if m.fail || m.full != nil && m.full(n) {
 		return nil, errFull
 	}
 	c := class(n)

@@ -235,6 +235,58 @@ func TestPackWithoutMemory(t *testing.T) {
 	}
 }
 
+// TestPackWithLittleMemory: a message that lacks memory holds up none for which there is
+// some, and a buffer of a receive will do for any.
+func TestPackWithLittleMemory(t *testing.T) {
+	for _, tt := range []struct {
+		desc string
+		full func(n int) bool
+		want [2]int // messages that arrive: those of 200 and of 20 bytes
+	}{
+		{"of short buffers", func(n int) bool { return n >= 200 }, [2]int{0, 2}},
+		{"of receives", func(n int) bool { return n != testConfig().EagerLimit }, [2]int{2, 2}},
+		{"none", func(int) bool { return true }, [2]int{}},
+	} {
+		t.Run(tt.desc, func(t *testing.T) {
+			w := newWorld(t, 1, testConfig())
+			a, b := w.sides[0], w.sides[1]
+			long, _ := w.open(0)
+			short, _ := w.open(0)
+			var flows [2]flow
+			for range 2 {
+				w.send(a, long, &flows[0], 200, 0)
+				w.send(a, short, &flows[1], 20, 0)
+			}
+			run := func() {
+				for range 2000 {
+					w.step()
+				}
+			}
+			w.mem.full = func(int) bool { return true }
+			if run(); b.e.packed.n != 4 {
+				t.Fatalf("%d messages wait: the test shows nothing", b.e.packed.n)
+			}
+			w.mem.full = tt.full
+			if run(); len(b.got[long.id]) != tt.want[0] || len(b.got[short.id]) != tt.want[1] {
+				t.Errorf("%d and %d messages arrived, want %v", len(b.got[long.id]), len(b.got[short.id]), tt.want)
+			}
+			w.mem.full = nil
+			w.settle()
+			for i, s := range []*Socket{long, short} {
+				for k, got := range b.got[s.id] {
+					if !slices.Equal(got, flows[i].sent[k]) {
+						t.Errorf("message %d of socket %d arrived changed", k, i)
+					}
+				}
+				if len(b.got[s.id]) != 2 {
+					t.Errorf("%d messages arrived on socket %d in the end", len(b.got[s.id]), i)
+				}
+			}
+			w.end()
+		})
+	}
+}
+
 // TestPackedGather: messages in pieces go together with others, as far as there are
 // segments.
 func TestPackedGather(t *testing.T) {
