@@ -23,7 +23,7 @@ type fakeMemory struct {
 	open  map[uint64]bool // address: peers may write
 	fail  bool
 	full  func(n int) bool // whether there are no n bytes; nil: there are
-	shut  bool // peers may read nothing
+	shut  bool             // peers may read nothing
 }
 
 func newFakeMemory(size int) *fakeMemory {
