@@ -54,8 +54,8 @@ type Socket struct {
 	touchedToo   bool
 }
 
-// socketRest is what few messages need of a socket.
-// Large messages need its first line to be sent, and its second one when they arrive.
+// socketRest is what few messages need of a socket: large ones its first line to be sent,
+// and its second one when they arrive.
 type socketRest struct {
 	requested outList // RTS sent
 	writing   outList // CTS received
