@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"math/bits"
 	"slices"
 
 	"github.com/byteexpress/byteexpress/sim/des"
@@ -108,14 +109,17 @@ func (t *tally) class() Class {
 		return c
 	}
 	slices.Sort(t.times)
-	sum := des.Time(0)
+	var high, low uint64 // of the sum
 	for _, v := range t.times {
-		sum += v
+		var carry uint64
+		low, carry = bits.Add64(low, uint64(v), 0)
+		high += carry
 	}
+	mean, _ := bits.Div64(high, low, uint64(c.Count))
 	ns := func(permille int) int64 {
 		return int64(t.times[min(c.Count*permille/1000, c.Count-1)] / des.Nanosecond)
 	}
-	c.MinNS, c.MeanNS, c.MaxNS = ns(0), int64(sum/des.Time(c.Count)/des.Nanosecond), ns(1000)
+	c.MinNS, c.MeanNS, c.MaxNS = ns(0), int64(des.Time(mean)/des.Nanosecond), ns(1000)
 	c.P50NS, c.P90NS, c.P99NS, c.P999NS = ns(500), ns(900), ns(990), ns(999)
 	c.CDF = make([]int64, 1001)
 	for i := range c.CDF {

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -99,7 +100,7 @@ func (j *Job) run(progress func(done, total des.Time) error) (*Run, error) {
 	for _, t := range b.tallies {
 		r.Classes = append(r.Classes, t.class())
 	}
-	r.GoodputMbps = b.arrived * 8 * int64(des.Microsecond) / int64(b.end-b.warm)
+	r.GoodputMbps = mbps(b.arrived, b.end-b.warm)
 	r.Events = b.k.Events() - before
 	b.network(r)
 	n.counters(r)
@@ -123,7 +124,7 @@ func (b *bench) watch(r *Run, progress func(done, total des.Time) error) error {
 			p := f.PortTotals().PausesSent
 			r.Series.QueueBytes = append(r.Series.QueueBytes, int64(f.LongestQueue()))
 			r.Series.Pauses = append(r.Series.Pauses, int64(p-paused))
-			r.Series.GoodputMbps = append(r.Series.GoodputMbps, (b.total-arrived)*8*int64(des.Microsecond)/int64(period))
+			r.Series.GoodputMbps = append(r.Series.GoodputMbps, mbps(b.total-arrived, period))
 			paused, arrived = p, b.total
 		}
 		if progress != nil {
@@ -135,6 +136,14 @@ func (b *bench) watch(r *Run, progress func(done, total des.Time) error) error {
 			return nil
 		}
 	}
+}
+
+// mbps is the rate of so many bytes in a time, in 10^6 bit/s: terabytes too, whose product
+// has more than 64 bits.
+func mbps(bytes int64, d des.Time) int64 {
+	hi, lo := bits.Mul64(uint64(bytes), uint64(8*des.Microsecond))
+	v, _ := bits.Div64(hi, lo, uint64(d))
+	return int64(v)
 }
 
 // open is how many measured messages are under way.

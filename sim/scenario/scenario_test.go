@@ -5,8 +5,11 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/byteexpress/byteexpress/sim/des"
 )
 
 // runAll carries all jobs out.
@@ -85,6 +88,18 @@ func small(t testing.TB, name string) *Scenario {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// TestLongRuns: rates and means are right where their products and sums have more than 64
+// bits.
+func TestLongRuns(t *testing.T) {
+	if got := mbps(12_500_000_000_000, 1000*des.Second); got != 100_000 {
+		t.Errorf("12.5 TB in 1000 s are %d Mb/s, want 100000", got)
+	}
+	c := tally{times: slices.Repeat([]des.Time{300 * des.Second, 500 * des.Second}, 50_000)}
+	if got := c.class().MeanNS; got != int64(400*des.Second/des.Nanosecond) {
+		t.Errorf("the mean of 300 and 500 s is %d ns", got)
+	}
 }
 
 // TestIncast: without a window the senders of an incast fill the switch until it
