@@ -63,8 +63,10 @@ func (s *Scenario) checkIdleFault(f *Fault) error {
 	for i := range s.Variants {
 		v := &s.Variants[i]
 		raw := v.Transport == rcTransport || v.Transport == udTransport
+		_, isTCP := s.tcpConfig(v)
 		list = append(list,
 			unused{"faults.kind slow", f.Kind == slowFault, raw, "variant " + v.Name + " has transport " + v.Transport + ", which takes no processor time"},
+			unused{"faults.kind slow", f.Kind == slowFault, isTCP && s.TCP.FreeCPU, "tcp.free_cpu takes no processor time"},
 			unused{"faults.gbps", f.Kind == slowMemoryFault, v.Gbps != 0 && f.Gbps >= v.Gbps, "variants.gbps of " + v.Name + " is not more"},
 		)
 	}
