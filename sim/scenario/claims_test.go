@@ -88,7 +88,10 @@ func TestTrainingPauses(t *testing.T) {
 }
 
 // TestTrainingTCP: the slowest pushes are far slower over TCP, which loses packets to
-// the same bursts and waits for timeouts.
+// the same bursts and waits for timeouts. They were expected to be 55 to 90 % below it. The
+// far end is not held to: where packets are lost, TCP's least times of probe and timeout
+// decide how much it is (docs/fabric.md, "What decides against TCP"), 89 to 90 % at full
+// size, and more in a network of 48 hosts, whose pushes are short beside those times.
 func TestTrainingTCP(t *testing.T) {
 	s := scaled(t, "training", 48, des.Millisecond, 2800*des.Microsecond, "tcp-cubic-5", "static", "adaptive")
 	runs := byName(t, s)
@@ -134,8 +137,8 @@ func TestInferenceTCP(t *testing.T) {
 			mean, p99 = span{min(mean.low, m), max(mean.high, m)}, span{min(p99.low, p), max(p99.high, p)}
 		}
 	}
-	if mean.low > 0.457 || mean.high < 0.257 || p99.low > 0.537 || p99.high < 0.337 {
-		t.Errorf("the mean falls by %.2f to %.2f, P99 by %.2f to %.2f: 0.357 and 0.437 are not near", mean.low, mean.high, p99.low, p99.high)
+	if mean.low > 0.357 || mean.high < 0.357 || p99.low > 0.437 || p99.high < 0.437 {
+		t.Errorf("the mean falls by %.2f to %.2f, P99 by %.2f to %.2f: 0.357 and 0.437 are not within", mean.low, mean.high, p99.low, p99.high)
 	}
 }
 
