@@ -70,9 +70,7 @@ func (s *Scenario) fill() {
 	def(&e.RetryCount, 7)
 	w := &s.Workload
 	switch w.Kind {
-	case incastKind, connectionsKind:
-		def(&w.Outstanding, 2)
-	case flowsKind:
+	case incastKind, connectionsKind, flowsKind:
 		def(&w.Outstanding, 2)
 	case inferenceKind:
 		def(&w.Outstanding, 1)
