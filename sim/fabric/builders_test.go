@@ -123,7 +123,7 @@ func TestPauseThresholds(t *testing.T) {
 		}
 		runTo(t, f, 3*des.Millisecond)
 		p, held := f.PortTotals(), float64(f.Switch(0).PeakBytes())
-		t.Logf("%+v: the switch holds %.0f bytes, the law says %.0f", c.sw, held, c.want)
+		t.Logf("share %g, fixed %d: the switch holds %.0f bytes, the law says %.0f; %d pauses", c.sw.PauseShare, c.sw.PauseBytes, held, c.want, p.PausesSent)
 		if p.Drops != 0 || p.PausesSent == 0 || held < c.want || held > c.want+ports*float64(headroom) {
 			t.Errorf("%+v: it holds %.0f bytes, want %.0f to %.0f; %d drops, %d pauses", c.sw, held, c.want, c.want+ports*float64(headroom), p.Drops, p.PausesSent)
 		}

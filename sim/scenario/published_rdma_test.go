@@ -193,20 +193,42 @@ func TestPermutation(t *testing.T) {
 	holds(t, "share of the rate", r.gbps("message")/(hosts*10*mtu1024), 0.45, 0.2)
 }
 
-// TestLossyNetwork: without PFC, and without congestion control, go-back-N sends so much
-// again that a loaded network breaks down (Mittal et al., "Revisiting Network Support for
-// RDMA", SIGCOMM 2018: messages take 1.5 to 3 times as long).
-func TestLossyNetwork(t *testing.T) {
+// randomTraffic has each of the 16 hosts of a fat tree send messages of some 60 KB to all
+// others at random times, six tenths of what its link carries.
+func randomTraffic(t *testing.T, more string) outcome {
 	const hosts, mean = 16, 60_000
 	flows := flowsOf(hosts*(hosts-1), func(i int) string {
 		from := i / (hosts - 1)
 		return fmt.Sprintf(`{"from": %d, "to": %d, "rate_per_s": %d}`, from, (from+1+i%(hosts-1))%hosts, 40_000_000_000*6/10/8/mean/(hosts-1))
 	})
+	return experiment(t, head+fmt.Sprintf(`, "duration": "2ms", "topology": {"kind": "fattree", "k": 4, "gbps": 40, "delay": "2us"}, %s,
+		"workload": {"kind": "flows", "size": {"mean": %d, "p99": 250000}, "flows": [%s]}, "variants": [{"name": "rc", "transport": "rc"}]`, more, mean, flows))["rc"]
+}
+
+// TestPauseShare: the less of the free buffer an ingress port may hold, the more pauses
+// there are ("RDMA over Commodity Ethernet at Scale", section 6.2: 1/64 in place of 1/16
+// had far more).
+func TestPauseShare(t *testing.T) {
+	last := uint64(0)
+	for _, part := range []int{8, 16, 64} {
+		r := randomTraffic(t, fmt.Sprintf(`"nic": {"mtu_bytes": 1024},
+			"switch": {"buffer_bytes": 2000000, "pause_share": %g, "ecn_kmin_bytes": 5000, "ecn_kmax_bytes": 200000, "ecn_pmax": 0.01}`, 1/float64(part)))
+		n := r.Counter("pauses")
+		t.Logf("a share of 1/%d: %d pauses, mean %d ns", part, n, r.Class("message").MeanNS)
+		if n == 0 || n < 2*last {
+			t.Errorf("a share of 1/%d: %d pauses, want twice the %d of the larger share", part, n, last)
+		}
+		last = n
+	}
+}
+
+// TestLossyNetwork: without PFC, and without congestion control, go-back-N sends so much
+// again that a loaded network breaks down (Mittal et al., "Revisiting Network Support for
+// RDMA", SIGCOMM 2018: messages take 1.5 to 3 times as long).
+func TestLossyNetwork(t *testing.T) {
 	took := map[bool]int64{}
 	for _, lossy := range []bool{false, true} {
-		r := experiment(t, head+fmt.Sprintf(`, "duration": "2ms", "topology": {"kind": "fattree", "k": 4, "gbps": 40, "delay": "2us"}, "engine": {"ack_timeout": 7},
-			"switch": {"buffer_bytes": 960000, "lossy": %v}, "nic": {"mtu_bytes": 1024, "dcqcn": "off"},
-			"workload": {"kind": "flows", "size": {"mean": %d, "p99": 250000}, "flows": [%s]}, "variants": [{"name": "rc", "transport": "rc"}]`, lossy, mean, flows))["rc"]
+		r := randomTraffic(t, fmt.Sprintf(`"switch": {"buffer_bytes": 960000, "lossy": %v}, "nic": {"mtu_bytes": 1024, "dcqcn": "off"}, "engine": {"ack_timeout": 7}`, lossy))
 		took[lossy] = r.Class("message").MeanNS
 		t.Logf("without PFC %v: mean %d ns of %d, %d drops, %d pauses, %d did not end", lossy, r.Class("message").MeanNS, r.Class("message").Count,
 			r.Counter("dropped_packets"), r.Counter("pauses"), r.Class("message").Unfinished)
