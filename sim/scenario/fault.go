@@ -67,7 +67,7 @@ func (s *Scenario) checkIdleFault(f *Fault) error {
 		list = append(list,
 			unused{"faults.kind slow", f.Kind == slowFault, raw, "variant " + v.Name + " has transport " + v.Transport + ", which takes no processor time"},
 			unused{"faults.kind slow", f.Kind == slowFault, isTCP && s.TCP.FreeCPU, "tcp.free_cpu takes no processor time"},
-			unused{"faults.gbps", f.Kind == slowMemoryFault, v.Gbps != 0 && f.Gbps >= v.Gbps, "variants.gbps of " + v.Name + " is not more"},
+			unused{"faults.gbps", true, f.Kind == slowMemoryFault && f.Gbps >= s.Topology.gbpsOf(*f.Host, v.Gbps), "variants.gbps of " + v.Name + " is not more"},
 		)
 	}
 	return refuseUnused(list)
@@ -144,8 +144,11 @@ func (s *Scenario) checkFault(f *Fault) error {
 	if k.percent && (f.Percent < 1 || f.Percent > 1_000_000) {
 		return errors.Errorf("faults.percent of %q is %d, want 1 to 1000000: of the time that tasks take, 1000 is ten times as slow", f.Kind, f.Percent)
 	}
-	if k.gbps && (f.Gbps < 1 || f.Gbps >= s.Topology.Gbps) {
-		return errors.Errorf("faults.gbps of %q is %d, want 1 to %d, less than the link's", f.Kind, f.Gbps, s.Topology.Gbps-1)
+	if !k.gbps {
+		return nil
+	}
+	if rate := s.Topology.gbpsOf(*f.Host, 0); f.Gbps < 1 || f.Gbps >= rate {
+		return errors.Errorf("faults.gbps of %q is %d, want 1 to %d, less than the link's", f.Kind, f.Gbps, rate-1)
 	}
 	return nil
 }

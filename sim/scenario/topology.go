@@ -122,6 +122,17 @@ func (t *Topology) checkLinks() error {
 	return nil
 }
 
+// gbpsOf is the rate of a host's link, where those that Links does not name have another
+// than the topology's if that is not 0.
+func (t *Topology) gbpsOf(host, others int) int {
+	for i := range t.Links {
+		if t.Links[i].Host == host {
+			return t.Links[i].Gbps
+		}
+	}
+	return cmp.Or(others, t.Gbps)
+}
+
 func checkDelay(name string, d Span) error {
 	if d.time() < 0 || d.time() > des.Second {
 		return errors.Errorf("%s is %v, want 0s to 1s: a meter of cable is 5ns", name, d)

@@ -48,6 +48,9 @@ func (s *Scenario) checkUnused() error {
 		spread = spread || v.Transport == rcTransport || v.Transport == rdmaTransport && !s.eager()
 		rate = max(rate, v.Gbps)
 	}
+	for i := range t.Links {
+		rate = max(rate, t.Links[i].Gbps)
+	}
 	return refuseUnused([]unused{
 		{"topology.per_leaf", t.PerLeaf != 0, flat, only},
 		{"topology.spines", t.Spines != 0, flat, only},

@@ -17,6 +17,7 @@ func TestUnused(t *testing.T) {
 		inference  = `"workload": {"kind": "inference", "rankers": 2, "servers": 4` + size
 		one        = `"topology": {"kind": "single"}`
 		adaptive   = `"variants": ["adaptive"]`
+		fast       = `"topology": {"kind": "single", "links": [{"host": 1, "gbps": 25}, {"host": 2, "gbps": 200}]}`
 		crashFirst = `{"at": "100us", "kind": "crash", "host": 1}`
 	)
 	file := func(parts ...string) []byte {
@@ -71,6 +72,8 @@ func TestUnused(t *testing.T) {
 		{[]string{`"tcp": {"free_cpu": true}, "faults": [{"at": "0s", "kind": "slow", "host": 1, "percent": 200}], "variants": ["tcp-cubic-5"]`}, []string{`"faults": [{"at": "0s", "kind": "slow", "host": 1, "percent": 200}], "variants": ["tcp-cubic-5"]`}, []string{"slow", "tcp.free_cpu"}},
 		{[]string{`"faults": [{"at": "0s", "kind": "slow", "host": 1, "percent": 100}]`}, []string{`"faults": [{"at": "0s", "kind": "slow", "host": 1, "percent": 101}]`}, []string{"faults.percent", "as fast as without"}},
 		{[]string{`"faults": [{"at": "0s", "kind": "slow-memory", "host": 1, "gbps": 40}], "variants": [{"name": "a", "gbps": 25}]`}, []string{`"faults": [{"at": "0s", "kind": "slow-memory", "host": 1, "gbps": 20}], "variants": [{"name": "a", "gbps": 25}]`}, []string{"faults.gbps", "variants.gbps of a"}},
+		{[]string{fast + `, "faults": [{"at": "0s", "kind": "slow-memory", "host": 1, "gbps": 25}]`}, []string{fast + `, "faults": [{"at": "0s", "kind": "slow-memory", "host": 2, "gbps": 150}]`}, []string{"faults.gbps", "is 25, want 1 to 24"}},
+		{[]string{fast + `, "nic": {"dcqcn_params": {"rmin_mbps": 200001}}`}, []string{fast + `, "nic": {"dcqcn_params": {"rmin_mbps": 200000}}`}, []string{"nic.dcqcn_params.rmin_mbps", "no link is as fast"}},
 		{[]string{`"faults": [` + crashFirst + `, {"at": "200us", "kind": "down", "host": 1}]`}, []string{`"faults": [` + crashFirst + `, {"at": "50us", "kind": "down", "host": 1}]`}, []string{`faults.at of "down" is 200us, and the host has crashed at 100us`}},
 		{[]string{`"faults": [{"at": "0s", "kind": "loss", "host": 1, "rate": 0.5}, {"at": "5us", "until": "9us", "kind": "corrupt", "host": 1, "rate": 0.1}]`}, []string{`"faults": [{"at": "0s", "until": "5us", "kind": "loss", "host": 1, "rate": 0.5}, {"at": "5us", "kind": "corrupt", "host": 1, "rate": 0.1}]`}, []string{`"corrupt" is 5us`, `"loss" from 0s`}},
 	} {
