@@ -1,6 +1,6 @@
 #include "textflag.h"
 
-// func lines(p unsafe.Pointer, n uintptr)
+// func lines(p, n uintptr)
 TEXT ·lines(SB), NOSPLIT, $0-16
 	MOVQ p+0(FP), AX
 	MOVQ n+8(FP), CX
