@@ -89,6 +89,10 @@ func (e *Engine) onClose(s *Socket) {
 		s.closeOwed = true // the peer keeps what we read until CLOSED
 		return
 	}
+	if s.packed > 0 && !s.deaf() {
+		s.closeOwed = true // the peer was told that these arrived
+		return
+	}
 	e.control(control{typ: wire.Closed, id: s.id})
 	if s.state == sockCloseSent {
 		e.failSends(s, ErrClosed)

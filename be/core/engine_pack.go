@@ -109,7 +109,7 @@ func (e *Engine) onPack(now time.Duration, h *wire.Header, entry int, body []byt
 		payload = payload[part.Length:]
 		if s.deaf() {
 			e.Taken(s, 1)
-		} else if own := e.copyOf(b); own != nil {
+		} else if own, err := e.copyOf(b); err == nil {
 			e.whole(s, part.Sequence, own)
 		} else {
 			if rest == nil {
@@ -127,29 +127,31 @@ func (e *Engine) keep(s *Socket, seq uint32, p *parcel, b []byte) {
 	in := e.appendIncoming(s, seq, len(b))
 	in.state, in.parcel, in.packed = recvPacked, p, b
 	p.left++
+	s.packed++
 	e.packed.push(in)
 }
 
 // unpack ends keep.
 func (e *Engine) unpack(in *incoming) {
 	e.packed.remove(in)
+	in.sock.packed--
 	if in.parcel.left--; in.parcel.left == 0 {
 		e.mem.Free(in.parcel.buf)
 	}
 	in.parcel, in.packed = nil, nil
 }
 
-// copyOf gives a message a buffer of its own, nil if there is no memory. What messages that
-// were taken leave is receives, of which a pool that is used up makes no small buffers.
-func (e *Engine) copyOf(b []byte) []byte {
-	own, err := e.mem.Alloc(len(b))
+// copyOf gives a message a buffer of its own. What messages that were taken leave is
+// receives, of which a pool that is used up makes no small buffers: one of these will do.
+func (e *Engine) copyOf(b []byte) (own []byte, err error) {
+	if own, err = e.mem.Alloc(len(b)); err != nil {
+		own, err = e.mem.Alloc(e.entries.size)
+	}
 	if err != nil {
-		if own, err = e.mem.Alloc(e.entries.size); err != nil {
-			return nil
-		}
+		return nil, err
 	}
 	e.stats.Copies++
-	return own[:copy(own, b)]
+	return own[:copy(own, b)], nil
 }
 
 // unpackAll delivers the messages for which there is memory now: shorter ones need not wait
@@ -159,10 +161,14 @@ func (e *Engine) unpackAll() {
 	for in := e.packed.head; in != nil; {
 		next := in.lineNext
 		if in.length < lacks {
-			if b := e.copyOf(in.packed); b != nil {
+			if b, err := e.copyOf(in.packed); err == nil {
+				s := in.sock
 				e.unpack(in)
 				in.buf, in.state = b, recvReady
 				e.done(in)
+				if s.closeOwed && s.packed == 0 {
+					e.onClose(s)
+				}
 			} else {
 				lacks = in.length
 			}

@@ -287,6 +287,60 @@ func TestPackWithLittleMemory(t *testing.T) {
 	}
 }
 
+// TestCloseBehindPackedMessages: what the peer was told is sent is delivered, though it waits
+// for memory when the peer's CLOSE comes; unless the application closes too, or has.
+func TestCloseBehindPackedMessages(t *testing.T) {
+	for _, own := range []string{"", "before", "after"} {
+		t.Run("closed here "+own, func(t *testing.T) {
+			w := newWorld(t, 1, testConfig())
+			a, b := w.sides[0], w.sides[1]
+			s, peer := w.open(0)
+			var f flow
+			for range 4 {
+				w.send(a, s, &f, 100, 0)
+			}
+			w.mem.fail = true
+			run := func() {
+				for range 2000 {
+					w.step()
+					w.mem.fail = true
+				}
+			}
+			if run(); b.e.packed.n != 4 || f.calls != 4 {
+				t.Fatalf("%d messages wait, %d were sent: the test shows nothing", b.e.packed.n, f.calls)
+			}
+			if own == "before" {
+				b.e.CloseSocket(w.now, peer)
+			}
+			a.e.CloseSocket(w.now, s)
+			run()
+			if own == "after" {
+				if b.ended[peer] != nil {
+					t.Errorf("the socket ended with %v, with messages to come", b.ended[peer])
+				}
+				b.e.CloseSocket(w.now, peer)
+				run()
+			}
+			if n := b.e.packed.n; (n == 4) != (own == "") {
+				t.Errorf("%d messages wait", n)
+			}
+			w.mem.fail = false
+			w.settle()
+			want, end := 4, ErrPeerClosed
+			if own != "" {
+				want, end = 0, ErrClosed
+			}
+			if n := len(b.got[s.id]); n != want {
+				t.Errorf("%d messages arrived, want %d", n, want)
+			}
+			if err := b.ended[peer]; !errors.Is(err, end) || a.failed != nil || b.failed != nil || a.e.Sockets()+b.e.Sockets() != 0 {
+				t.Errorf("the socket ended with %v, the engines with %v and %v; %d and %d sockets are left", err, a.failed, b.failed, a.e.Sockets(), b.e.Sockets())
+			}
+			w.end()
+		})
+	}
+}
+
 // TestPackedGather: messages in pieces go together with others, as far as there are
 // segments.
 func TestPackedGather(t *testing.T) {

@@ -17,9 +17,9 @@ type Scratch struct {
 	out   *outgoing // free ones
 	in    *incoming
 
-	// Told is set whenever an application is handed a message, or told what became of one
-	// or that a buffer that it published was written to: a goroutine of it may wait for a
-	// core then.
+	// Told is set whenever an application is handed a message, told what became of one, or
+	// of a socket, or that a buffer that it published was written to: a goroutine of it may
+	// wait for a core then.
 	Told bool
 }
 

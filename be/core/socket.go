@@ -49,7 +49,7 @@ type Socket struct {
 	get          bool // our large messages are offered to be read
 	unordered    bool // messages are delivered as they are whole
 	creditQueued bool
-	closeOwed    bool // the peer's CLOSE is answered when reading is 0
+	closeOwed    bool // the peer's CLOSE is answered when reading and packed are 0
 	fetched      bool // whose turn it is, see visitRead
 	touchedToo   bool
 }
@@ -65,7 +65,8 @@ type socketRest struct {
 	inTail    *incoming
 	inUse     atomic.Int64 // bytes that count towards Config.SocketQuota
 	walk      uint64       // the last walk over held requests that it blocked
-	parked    int          // messages that wait for fewer of these bytes
+	parked    int32        // messages that wait for fewer of these bytes
+	packed    int32        // messages in state recvPacked
 	short     atomic.Bool  // one of them does
 	published *incoming
 	readHead  *incoming // to be read, with something left to ask for
@@ -301,6 +302,10 @@ func (e *Engine) CloseSocket(now time.Duration, s *Socket) {
 		e.tellClosed(s, ErrClosed)
 		e.rejectHeld(s) // before stopReads, which may end in CLOSE
 		e.stopReads(s, wire.ReasonLeaving)
+		if s.closeOwed && s.state == sockClosing {
+			e.onClose(s)
+			return
+		}
 		if s.sending > 0 {
 			e.lingering = append(e.lingering, s)
 			e.setAlarm()
