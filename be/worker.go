@@ -338,6 +338,7 @@ func (w *worker) execute(c *command) {
 		c.conn.e.Room(w.now, s)
 		w.touch(c.conn)
 	case cmdCall:
+		w.scratch.Told = true // its caller may wait
 		c.call()
 	}
 }

@@ -22,6 +22,7 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 	}
 	e.state, e.err = engineFailed, cause
 	e.leaveBy, e.retryAt, e.flushBy = Never, Never, Never
+	e.chain.scratch.Told = true
 	e.h.Failed(e, cause)
 	e.drainBy = now + e.cfg.DrainTimeout
 	if err := e.qp.Modify(&qp.Attr{State: qp.Err}, qp.MaskState); err != nil {

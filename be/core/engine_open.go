@@ -24,6 +24,7 @@ func (e *Engine) onOpen(h *wire.Header, body []byte) error {
 	}
 	s := e.addSocket(h.Socket)
 	s.state, s.answered, s.unordered = sockOpen, true, h.Flags&wire.FlagUnordered != 0
+	e.chain.scratch.Told = true
 	if refusal, ok := e.h.Incoming(s, listener, service); !ok {
 		s.told = true
 		e.removeSocket(s, ErrClosed)
@@ -60,6 +61,7 @@ func (e *Engine) onOpened(s *Socket, h *wire.Header, body []byte) error {
 		return protocolError(h.Type, "socket", uint64(h.Socket), "a socket that we asked for")
 	}
 	s.answered = true
+	e.chain.scratch.Told = true
 	if h.Type == wire.Refuse {
 		reason, text, err := wire.ParseRefuse(body)
 		if err != nil {

@@ -255,6 +255,7 @@ func (e *Engine) dropTransfer(in *incoming) {
 func (e *Engine) tellClosed(s *Socket, err error) {
 	if !s.told {
 		s.told, s.err = true, err
+		e.chain.scratch.Told = true
 		e.h.Closed(s, err)
 	}
 }

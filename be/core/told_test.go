@@ -3,13 +3,14 @@ package core
 import "testing"
 
 // TestToldOfAll: whatever an application may wait for sets Told: a message that came, small
-// or large, one that was sent or given up, a buffer that was written to. In the control,
-// what it does not hear of does not.
+// or large, one that was sent or given up, a buffer that was written to, a socket that opened
+// or ended. In the control, what it does not hear of does not.
 func TestToldOfAll(t *testing.T) {
 	w := newWorld(t, 1, testConfig())
 	own, peer := w.open(0)
 	p := w.publish(w.sides[1], peer, 5000, true)
 	var f flow
+	var closing *Socket
 	told := func() (both [2]bool) {
 		w.settle()
 		for i, s := range w.sides {
@@ -32,6 +33,8 @@ func TestToldOfAll(t *testing.T) {
 		}, [2]bool{true, false}},
 		{"a write to a known buffer", func() { w.put(w.sides[0], own, &f, p.token, 5000, 1, 0) }, [2]bool{true, true}},
 		{"control: a credit", func() { w.sides[0].e.credits.owed = true }, [2]bool{}},
+		{"a socket", func() { closing, _ = w.sides[0].e.Open(1, "x", nil) }, [2]bool{true, true}},
+		{"its end", func() { w.sides[0].e.CloseSocket(w.now, closing) }, [2]bool{true, true}},
 	} {
 		tt.do()
 		if got := told(); got != tt.want {
