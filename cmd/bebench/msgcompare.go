@@ -30,7 +30,7 @@ type compareFlags struct {
 	rounds   int
 	depth    int
 	verify   bool
-	tcp      size.Bytes // bytes of a TCP connection's send buffer
+	tcp      size.OrZero // bytes of a TCP connection's send buffer
 
 	bytes    []int // sizes, read
 	programs []program

@@ -20,10 +20,10 @@ import (
 type nodeFlags struct {
 	window     size.Bytes
 	target     time.Duration
-	nodeWindow size.Bytes
+	nodeWindow size.OrZero
 	fragment   size.Bytes
 	eager      size.Bytes
-	pack       int
+	pack       size.OrZero
 	sendDepth  int
 	recvDepth  int
 	backlog    int
@@ -45,7 +45,8 @@ func (f *nodeFlags) addNode(fs *pflag.FlagSet) {
 	fs.Var(&f.nodeWindow, "node-window", "send window in bytes of all engines of the node together, at least --fragment; 0: no bound")
 	fs.Var(&f.fragment, "fragment", "bytes of a WRITE (default 64 KiB)")
 	fs.Var(&f.eager, "eager", "messages up to so many bytes are sent whole (default 8 KiB)")
-	fs.IntVar(&f.pack, "pack", be.DefaultPackBytes, "messages up to so many bytes that are posted one right after another go in one SEND; 0: none do")
+	f.pack = be.DefaultPackBytes
+	fs.Var(&f.pack, "pack", "messages up to so many bytes that are posted one right after another go in one SEND; 0: none do")
 	fs.IntVar(&f.sendDepth, "send-depth", be.DefaultSendDepth, "work requests of an engine's chain")
 	fs.IntVar(&f.recvDepth, "recv-depth", be.DefaultRecvDepth, "receives that an engine posts: the peer's credits")
 	fs.IntVar(&f.backlog, "backlog", be.DefaultBacklog, "messages that a peer may send on a socket ahead of the receiver")
@@ -69,15 +70,15 @@ func (f *nodeFlags) check(set func(string) bool) error {
 			return exit.Usagef("--weights %d: must be 1 to %d", w, be.MaxWeight)
 		}
 	}
-	for flag, n := range map[string]size.Bytes{"window": f.window, "node-window": f.nodeWindow} {
-		if set(flag) {
-			if err := inRange(flag, int(n), leastFragment, size.Max); err != nil {
+	for flag, n := range f.windows() {
+		if n > 0 {
+			if err := inRange(flag, n, leastFragment, size.Max); err != nil {
 				return err
 			}
 		}
 	}
 	err := firstOf(inRange("workers", f.workers, 1, 64), inRange("send-depth", f.sendDepth, 2, 1<<15), inRange("recv-depth", f.recvDepth, 4, 1<<15), inRange("backlog", f.backlog, 1, 1<<20),
-		inRange("srq", f.srq, 0, 1<<14), inRange("pack", f.pack, 0, core.MaxPackLimit),
+		inRange("srq", f.srq, 0, 1<<14), inRange("pack", int(f.pack), 0, core.MaxPackLimit),
 		notNegative("spin", f.spin), notNegative("window-target", f.target))
 	if f.srq > 0 && !set("recv-depth") {
 		f.recvDepth = be.DefaultSharedDepth
@@ -91,15 +92,20 @@ func (f *nodeFlags) check(set func(string) bool) error {
 	return firstOf(err, f.fits(set))
 }
 
+// windows are those of the flags in bytes, 0 where there is none.
+func (f *nodeFlags) windows() map[string]int {
+	return map[string]int{"window": int(f.window), "node-window": int(f.nodeWindow)}
+}
+
 // fits checks flags against each other that be.Config does not take together.
 func (f *nodeFlags) fits(set func(string) bool) error {
 	fragment := be.DefaultFragmentBytes
 	if set("fragment") {
 		fragment = int(f.fragment)
 	}
-	for flag, n := range map[string]size.Bytes{"window": f.window, "node-window": f.nodeWindow} {
-		if set(flag) && int(n) < fragment {
-			return exit.Usagef("--%s %d: must be at least --fragment, %d", flag, int(n), fragment)
+	for flag, n := range f.windows() {
+		if n > 0 && n < fragment {
+			return exit.Usagef("--%s %d: must be at least --fragment, %d", flag, n, fragment)
 		}
 	}
 	if f.srq > 0 && f.srq < 2*f.recvDepth {
@@ -124,7 +130,7 @@ func (f *nodeFlags) apply(p *msgtest.Params) {
 	n := &p.Node
 	n.WindowBytes, n.WindowTarget, n.NodeWindowBytes, n.FragmentBytes = int(f.window), f.target, int(f.nodeWindow), int(f.fragment)
 	n.EagerBytes, n.SendDepth, n.RecvDepth, n.Backlog, n.SharedReceives = int(f.eager), f.sendDepth, f.recvDepth, f.backlog, f.srq
-	if n.PackBytes = f.pack; f.pack == 0 {
+	if n.PackBytes = int(f.pack); f.pack == 0 {
 		n.PackBytes = -1
 	}
 	n.Workers, n.LockThreads, n.PinCPUs, n.Spin = f.workers, f.lock, f.pin, f.spin

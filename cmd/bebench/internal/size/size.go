@@ -31,6 +31,24 @@ func (b *Bytes) Set(s string) error {
 	return nil
 }
 
+// OrZero is Bytes of a flag that may be 0 too: none, or no bound.
+type OrZero int
+
+// String is the size as a number of bytes.
+func (b *OrZero) String() string { return strconv.Itoa(int(*b)) }
+
+// Type names the flag's value in the help text.
+func (b *OrZero) Type() string { return "bytes" }
+
+// Set reads 0, or a size from 1 to Max.
+func (b *OrZero) Set(s string) error {
+	if s == "0" {
+		*b = 0
+		return nil
+	}
+	return (*Bytes)(b).Set(s)
+}
+
 // Parse reads a size from 1 to Max bytes; the error names the limit.
 func Parse(s string) (int, error) {
 	digits := strings.TrimRight(s, "KMGiBkmgb")

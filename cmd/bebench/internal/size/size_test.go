@@ -35,3 +35,17 @@ func TestParse(t *testing.T) {
 		}
 	}
 }
+
+func TestOrZero(t *testing.T) {
+	n := OrZero(7)
+	for in, want := range map[string]OrZero{"0": 0, "1K": 1024, "9": 9} {
+		if err := n.Set(in); err != nil || n != want {
+			t.Errorf("Set(%q): %d, %v, want %d", in, n, err, want)
+		}
+	}
+	for _, in := range []string{"", "-1", "x"} {
+		if n.Set(in) == nil {
+			t.Errorf("Set(%q): no error", in)
+		}
+	}
+}
