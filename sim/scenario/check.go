@@ -138,6 +138,9 @@ func (s *Scenario) check() error {
 	if s.Version != Version {
 		return errors.Errorf("version is %d, want %d: this is the format that is read here", s.Version, Version)
 	}
+	if len(s.Variants) == 0 {
+		return errors.Errorf("variants is empty, want at least one: a name of %s, or an object", strings.Join(Standard(), ", "))
+	}
 	for _, err := range []error{checkText("name", s.Name, 1), checkText("about", s.About, 0)} {
 		if err != nil {
 			return err
@@ -246,6 +249,12 @@ func (s *Scenario) check() error {
 		return err
 	}
 	if n := s.needs(); n > t.Hosts {
+		switch t.Kind {
+		case graph:
+			return errors.Errorf("topology.places has %d hosts, and the workload %d: give the switch of each", t.Hosts, n)
+		case fatTree:
+			return errors.Errorf("topology.k of %d makes %d hosts, and the workload has %d: give switches more ports", t.K, t.Hosts, n)
+		}
 		return errors.Errorf("topology.hosts is %d, and the workload has %d: leave it out, or give it as many", t.Hosts, n)
 	}
 	for _, err := range []error{s.checkCaches(), s.checkFlows(), s.checkSteps(), s.checkVariants(), s.checkSweep(), s.checkFaults()} {
@@ -364,9 +373,6 @@ func (s *Scenario) checkSteps() error {
 }
 
 func (s *Scenario) checkVariants() error {
-	if len(s.Variants) == 0 {
-		return errors.Errorf("variants is empty, want at least one: a name of %s, or an object", strings.Join(Standard(), ", "))
-	}
 	seen := map[string]bool{}
 	for i := range s.Variants {
 		v := &s.Variants[i]

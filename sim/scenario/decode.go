@@ -36,9 +36,20 @@ func Parse(file []byte) (*Scenario, error) {
 func explain(err error) error {
 	var bad *json.UnmarshalTypeError
 	if errors.As(err, &bad) {
-		return errors.Errorf("%s is a %s, want %s", cmp.Or(bad.Field, "the file"), bad.Value, wanted(bad.Type))
+		return errors.Errorf("%s is %s, want %s", cmp.Or(bad.Field, "the file"), found(bad.Value), wanted(bad.Type))
 	}
 	return err
+}
+
+// found is a value that encoding/json names, as "array" or "number 1.5".
+func found(value string) string {
+	if value == "array" {
+		return "a list"
+	}
+	if value == "object" {
+		return "an object"
+	}
+	return "a " + value
 }
 
 func wanted(t reflect.Type) string {

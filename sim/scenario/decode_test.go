@@ -36,6 +36,9 @@ func TestBadFiles(t *testing.T) {
 		{`"duration": "1ms"`, `"duration": "2000s"`, []string{"duration is 2000s, want 1us to 1000s"}},
 		{`"duration": "1ms"`, `"duration": "1ms", "warmup": "1ms"`, []string{"warmup is 1ms", "part of duration"}},
 		{`"duration": "1ms"`, `"duration": "1s", "sample": "1us"`, []string{"sample is 1us, want at least 10us"}},
+		{`"kind": "single"`, `"kind": "graph", "places": [0, 0]`, []string{"topology.places has 2 hosts, and the workload 3: give the switch of each"}},
+		{`"kind": "single"`, `"kind": "fattree", "k": 2`, []string{"topology.k of 2 makes 2 hosts, and the workload has 3"}},
+		{`"kind": "incast", "senders": 2`, `"kind": "flows", "flows": [{"from": 0, "to": 1, "rate_per_s": 9, "outstanding": 3}]`, []string{"flow 1 of 1: outstanding has no effect", "rate_per_s"}},
 		{`"senders": 2`, `"senders": 0`, []string{"workload.senders is 0, want 1 to"}},
 		{`"senders": 2`, `"senders": 2, "outstanding": 200`, []string{"workload.outstanding is 200, want 1 to 128"}},
 		{`"kind": "incast"`, `"kind": "outcast"`, []string{`workload.kind is "outcast"`, "incast, training"}},
@@ -43,8 +46,9 @@ func TestBadFiles(t *testing.T) {
 		{`"fixed": 1000`, `"fixed": 1000, "mean": 5`, []string{"fixed and mean", "leave one of them out"}},
 		{`"fixed": 1000`, `"mean": 1000`, []string{"workload.size.p99 is 0, want 1000 to 14000"}},
 		{`["dcqcn"]`, `[]`, []string{"variants is empty", "adaptive"}},
+		{`["dcqcn"]`, `[], "switch": {"tcp_ecn_bytes": 5}`, []string{"variants is empty"}},
 		{`["dcqcn"]`, `"dcqcn"`, []string{"variants is not a list"}},
-		{`["dcqcn"]`, `["dcqnc"]`, []string{`variant "dcqnc"`, "get-static"}},
+		{`["dcqcn"]`, `["dcqnc"]`, []string{`variant "dcqnc"`, "one: tcp-cubic-200", "get-static"}},
 		{`["dcqcn"]`, `["dcqcn", "dcqcn"]`, []string{`"dcqcn" twice`}},
 		{`["dcqcn"]`, `[{"name": "a", "windw": 5}]`, []string{"variants.windw is not a key", "window_bytes"}},
 		{`["dcqcn"]`, `[{"name": "a", "window_bytes": 5}]`, []string{`window_bytes of "a" is 5, want 8192`}},
@@ -131,7 +135,7 @@ func TestFirstBytes(t *testing.T) {
 	if _, err := Parse([]byte("\ufeff" + minimal)); err != nil {
 		t.Error(err)
 	}
-	for file, want := range map[string]string{"": "empty", " \n": "empty", "[]": "the file is a array, want an object", `"x"`: "the file is a string", "null": "version is 0"} {
+	for file, want := range map[string]string{"": "empty", " \n": "empty", "[]": "the file is a list, want an object", `"x"`: "the file is a string", "null": "version is 0"} {
 		if _, err := Parse([]byte(file)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v lacks %q", file, err, want)
 		}

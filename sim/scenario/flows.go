@@ -28,7 +28,9 @@ func (s *Scenario) flow(i int) *Flow {
 	f.Name = cmp.Or(f.Name, "message")
 	f.Copies = cmp.Or(f.Copies, 1)
 	f.Until = cmp.Or(f.Until, s.Duration)
-	f.Outstanding = cmp.Or(f.Outstanding, s.Workload.Outstanding)
+	if f.Rate == 0 {
+		f.Outstanding = cmp.Or(f.Outstanding, s.Workload.Outstanding)
+	}
 	f.Size = cmp.Or(f.Size, s.Workload.Size)
 	return &f
 }
@@ -67,12 +69,14 @@ func (s *Scenario) checkFlow(f *Flow) error {
 		{"to", f.To, 0, s.Topology.Hosts - 1, "it is a host's number"},
 		{"copies", f.Copies, 1, maxFlows, "it is how many connections do the same"},
 		{"messages", f.Messages, 0, maxBegun, "0 is no bound"},
-		{"outstanding", f.Outstanding, 1, maxStarted, "it is how many messages are under way"},
+		{"outstanding", f.Outstanding, 0, maxStarted, "it is how many messages are under way"},
 		{"rate_per_s", f.Rate, 0, 1_000_000_000, "0 is as fast as others end"},
 	}); err != nil {
 		return err
 	}
 	switch {
+	case f.Rate > 0 && f.Outstanding > 0:
+		return errors.New("outstanding has no effect, as rate_per_s is there, by which messages begin however many are under way: leave one of them out")
 	case len(f.Name) > 60 || strings.Trim(f.Name, nameRunes) != "":
 		return errors.Errorf("name is %.60q, want letters of a to z, digits, and any of -_. : charts are files of that name", f.Name)
 	case f.From == f.To:

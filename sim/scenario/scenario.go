@@ -151,7 +151,7 @@ type Workload struct {
 	Kind string `json:"kind"`
 
 	Senders     int   `json:"senders,omitempty"`     // incast: hosts that send to one
-	Outstanding int   `json:"outstanding,omitempty"` // incast, connections: messages of a sender at a time, default 2; inference: fetches of a ranker, default 1
+	Outstanding int   `json:"outstanding,omitempty"` // incast, connections, flows: messages of a sender at a time, default 2; inference: fetches of a ranker, default 1
 	Size        Sizes `json:"size"`                  // of messages; inference: of answers
 
 	// MemoryBytes is the registered memory of a host at random places of which messages
@@ -175,7 +175,7 @@ type Workload struct {
 
 	ReplyBytes   int  `json:"reply_bytes,omitempty"`   // training: a server's answer to a push; default 64
 	LoadPercent  int  `json:"load_percent,omitempty"`  // training: of the servers' links; default 40
-	Jitter       Span `json:"jitter,omitempty"`        // training: a trainer begins a step that much late at most
+	Jitter       Span `json:"jitter,omitempty"`        // training: a trainer begins a step that much late at most; flows: so does a flow
 	VictimBytes  int  `json:"victim_bytes,omitempty"`  // training: messages of pairs of trainers that have nothing to do with it; default 4000
 	VictimPeriod Span `json:"victim_period,omitempty"` // training: mean time between those of one pair; default 20us
 
@@ -196,7 +196,7 @@ type Flow struct {
 	At          Span   `json:"at,omitempty"`          // when it begins
 	Until       Span   `json:"until,omitempty"`       // when it stops to begin messages; default: duration
 	Messages    int    `json:"messages,omitempty"`    // how many there are; default: no bound
-	Outstanding int    `json:"outstanding,omitempty"` // messages under way; default: the workload's
+	Outstanding int    `json:"outstanding,omitempty"` // messages under way, without rate_per_s; default: the workload's
 	Rate        int    `json:"rate_per_s,omitempty"`  // messages begin at random at this rate, however many are under way; default: when others end
 	Size        Sizes  `json:"size"`                  // default: the workload's
 }

@@ -79,10 +79,10 @@ func (s *Scenario) Pick(names []string) error {
 func (s *Scenario) standard(name string) (Variant, error) {
 	i := slices.IndexFunc(standard, func(v Variant) bool { return v.Name == name })
 	if i < 0 {
-		names := s.names()
-		for _, n := range Standard() {
-			if !slices.Contains(names, n) {
-				names = append(names, n)
+		names := Standard()
+		for _, v := range slices.Backward(s.Variants) {
+			if v.Name != name && !slices.Contains(names, v.Name) {
+				names = slices.Insert(names, 0, v.Name)
 			}
 		}
 		return Variant{}, errors.Errorf("variant %q: want one of the scenario's or a standard one: %s", name, strings.Join(names, ", "))
@@ -96,12 +96,4 @@ func (s *Scenario) standard(name string) (Variant, error) {
 		v.WindowBytes, v.WindowTarget = s.Engine.MaxWindowBytes, s.Engine.WindowTarget
 	}
 	return v, nil
-}
-
-// names are those of the scenario's variants.
-func (s *Scenario) names() (names []string) {
-	for _, v := range s.Variants {
-		names = append(names, v.Name)
-	}
-	return names
 }
