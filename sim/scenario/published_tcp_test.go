@@ -99,6 +99,23 @@ func TestRandomLoss(t *testing.T) {
 	holds(t, "Cubic's window", window(100e6, "25ms", "400s", "1s", "cubic", 1e-4), 187, 0.15)
 }
 
+// TestBufferSizing: one connection of Reno's keeps a link busy with a buffer of a product
+// of rate and round trip (Villamizar and Song, "High Performance TCP in ANSNET", 1994). Its
+// window goes from half of 1+b products to all of that, so of a link with a buffer of b it
+// uses 3/4 (1+b)^2 / (1+b+b^2): three quarters with none (Appenzeller et al., "Sizing Router
+// Buffers", SIGCOMM 2004, section 2).
+func TestBufferSizing(t *testing.T) {
+	const product, frame = 125_000, 3000 // bytes; a buffer has room for a frame anyway
+	for _, b := range []float64{0.01, 0.25, 0.5, 1} {
+		r := experiment(t, fmt.Sprintf(`"version": 1, "name": "x", "duration": "3s", "warmup": "1s", "sample": "1ms",
+			"topology": {"kind": "dumbbell", "hosts": 2, "left": 1, "gbps": 10, "up_gbps": 1, "delay": "1us", "up_delay": "498us"},
+			"switch": {"lossy": true, "egress_bytes": %d}, "tcp": {"free_cpu": true, "ack_segments": 1},
+			"workload": {"kind": "flows", "size": {"fixed": 1000000}, "outstanding": 16, "flows": [{"from": 0, "to": 1}]},
+			"variants": [{"name": "reno", "transport": "tcp", "control": "reno"}]`, int(b*product)+frame))["reno"]
+		holds(t, fmt.Sprintf("share of the link, buffer of %g", b), r.gbps("message")*1538/1460, 0.75*(1+b)*(1+b)/(1+b+b*b), 0.02)
+	}
+}
+
 // TestWaiting: packets that arrive at random at a port wait as long as the formula of
 // Pollaczek and Khinchine says for equal lengths, r/2(1-r) of a packet's time at load r.
 func TestWaiting(t *testing.T) {
