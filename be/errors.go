@@ -37,8 +37,8 @@ var (
 	// ErrGIDType says that packets of the two sides' GIDs do not reach each other: the
 	// sides have no version of RoCE in common.
 	ErrGIDType = errors.New("GID types differ, packets would not arrive")
-	// ErrNotRegistered says that a buffer is not from the node's Alloc.
-	ErrNotRegistered = errors.New("buffer is not from this node's Alloc")
+	// ErrNotRegistered says that a buffer is not from the node's Alloc, or was freed.
+	ErrNotRegistered = errors.New("buffer is not from this node's Alloc, or was freed")
 	// ErrEngines says that the node's completion queue has no room for one more
 	// engine.
 	ErrEngines = errors.New("too many engines")

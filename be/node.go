@@ -349,8 +349,9 @@ func (n *Node) closedErr(s *Socket) error {
 // Close ends the node: what was queued is sent for at most Linger, each peer
 // hears a goodbye, and everything is given back to the device. Buffers that the
 // application still holds, or exposes, make it fail; Close again after freeing them. Damaged
-// memory that a Free found is its error too, once, and the node is closed. It waits
-// for the workers, so it must not be called from a callback.
+// memory that a Free found is its error too, as is the first OwnerError that no call
+// returned: once, and the node is closed. It waits for the workers, so it must not be
+// called from a callback.
 func (n *Node) Close() error {
 	n.closeMu.Lock()
 	defer n.closeMu.Unlock()
