@@ -302,7 +302,7 @@ func (w *worker) deviceLost(err error) {
 func (w *worker) dropLost() {
 	for _, c := range w.lost {
 		if c.index >= 0 {
-			c.e.Fail(w.now, c.lostErr)
+			c.e.Gone(w.now, c.lostErr)
 			w.touch(c)
 		}
 	}

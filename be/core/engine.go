@@ -91,6 +91,7 @@ type engineRest struct {
 
 	leaveBy  time.Duration // when GOAWAY is prepared at the latest
 	drainBy  time.Duration
+	gone     bool          // the peer is, see Gone
 	flushBy  time.Duration // when a flush without its cause is taken for the cause
 	flushErr error
 	stalls   [lacks]stall

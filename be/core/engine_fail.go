@@ -61,6 +61,24 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 	}
 }
 
+// Gone is Fail because the peer is gone: if messages of it lack memory, they are delivered
+// first, for which there is the linger time. Nothing is sent meanwhile.
+func (e *Engine) Gone(now time.Duration, cause error) {
+	if e.packed.n == 0 || e.state != engineUp {
+		e.Fail(now, cause)
+	} else if !e.flushing {
+		e.gone = true
+		e.flush(cause, now+e.cfg.Linger)
+	}
+}
+
+// flush has the engine fail at a time, or before, and send nothing until then.
+func (e *Engine) flush(cause error, by time.Duration) {
+	e.flushing, e.flushErr, e.flushBy = true, cause, by
+	e.setAlarm()
+	e.cap.leave(e)
+}
+
 // flushGrace is how long the engine waits for the completion that tells why the
 // queue pair failed, when it sees one that was flushed first: the order of send
 // and receive completions is not promised.
@@ -74,9 +92,7 @@ func (e *Engine) failedRequest(now time.Duration, c *cq.Completion) {
 	} else if c.Status != cq.WRFlushError {
 		e.Fail(now, c.Err())
 	} else if !e.flushing && e.state < engineFailed {
-		e.flushing, e.flushErr, e.flushBy = true, c.Err(), now+flushGrace
-		e.setAlarm()
-		e.cap.leave(e)
+		e.flush(c.Err(), now+flushGrace)
 	}
 }
 

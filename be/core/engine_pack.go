@@ -175,4 +175,8 @@ func (e *Engine) unpackAll() {
 		}
 		in = next
 	}
+	if e.gone && e.packed.n == 0 {
+		e.flushBy = 0
+		e.setAlarm()
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
 	"github.com/byteexpress/byteexpress/mr"
@@ -335,6 +336,57 @@ func TestCloseBehindPackedMessages(t *testing.T) {
 			}
 			if err := b.ended[peer]; !errors.Is(err, end) || a.failed != nil || b.failed != nil || a.e.Sockets()+b.e.Sockets() != 0 {
 				t.Errorf("the socket ended with %v, the engines with %v and %v; %d and %d sockets are left", err, a.failed, b.failed, a.e.Sockets(), b.e.Sockets())
+			}
+			w.end()
+		})
+	}
+}
+
+// TestPeerGoneBehindPackedMessages: a peer that left in good order, or whose process ended,
+// is heard to the end, though its messages lack memory for a while: for the linger time.
+func TestPeerGoneBehindPackedMessages(t *testing.T) {
+	for _, tt := range []struct {
+		desc   string
+		lost   error // how it is gone; nil: by GOAWAY
+		memory bool
+	}{{"left", nil, true}, {"lost", errors.New("lost"), true}, {"left, and no memory", nil, false}} {
+		t.Run(tt.desc, func(t *testing.T) {
+			cfg := testConfig()
+			cfg.Linger = time.Hour
+			w := newWorld(t, 1, cfg)
+			a, b := w.sides[0], w.sides[1]
+			s, peer := w.open(0)
+			var f flow
+			for range 4 {
+				w.send(a, s, &f, 100, 0)
+			}
+			run := func() {
+				for range 2000 {
+					w.mem.fail = true
+					w.step()
+				}
+			}
+			run()
+			cause := tt.lost
+			if cause == nil {
+				cause = ErrPeerClosed
+				a.e.Goodbye(w.now)
+				run()
+			} else {
+				b.e.Gone(w.now, cause)
+			}
+			if b.e.packed.n != 4 || f.calls != 4 || b.failed != nil {
+				t.Fatalf("%d messages wait, %d were sent, the engine ended with %v", b.e.packed.n, f.calls, b.failed)
+			}
+			if w.mem.fail = !tt.memory; !tt.memory {
+				w.now += cfg.Linger
+			}
+			w.settle()
+			if n := len(b.got[s.id]); (n == 4) != tt.memory {
+				t.Errorf("%d messages arrived", n)
+			}
+			if !errors.Is(b.failed, cause) || !errors.Is(b.ended[peer], cause) {
+				t.Errorf("the engine ended with %v, the socket with %v", b.failed, b.ended[peer])
 			}
 			w.end()
 		})
