@@ -13,8 +13,9 @@ const (
 	yieldAfter = 50 * time.Microsecond
 	// yieldAnyway is the same when it has woken nobody since, as in most turns of long
 	// messages. Letting others run wakes a thread, if one sleeps, and the worker is often on
-	// another core afterwards.
-	yieldAnyway = time.Millisecond
+	// another core afterwards. A goroutine that something else woke waits for it where workers
+	// have every core.
+	yieldAnyway = 200 * time.Microsecond
 
 	// longAway is how long it takes until a worker that let others run has its turn again
 	// if these do not wait for anything, but compute: the scheduler lets each of them run
