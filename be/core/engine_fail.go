@@ -20,6 +20,9 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 	if e.state >= engineFailed {
 		return
 	}
+	if e.gone {
+		cause = e.flushErr // what follows from that is no cause
+	}
 	e.state, e.err = engineFailed, cause
 	e.leaveBy, e.retryAt, e.flushBy = Never, Never, Never
 	e.chain.scratch.Told = true
@@ -62,11 +65,12 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 }
 
 // Gone is Fail because the peer is gone: if messages of it lack memory, they are delivered
-// first, for which there is the linger time. Nothing is sent meanwhile.
+// first, for which there is the linger time. Nothing is sent meanwhile, and that requests
+// under way fail is no news.
 func (e *Engine) Gone(now time.Duration, cause error) {
 	if e.packed.n == 0 || e.state != engineUp {
 		e.Fail(now, cause)
-	} else if !e.flushing {
+	} else if !e.gone {
 		e.gone = true
 		e.flush(cause, now+e.cfg.Linger)
 	}
@@ -89,7 +93,7 @@ func (e *Engine) failedRequest(now time.Duration, c *cq.Completion) {
 	e.stats.countStatus(c.Status)
 	if e.goAwaySent { // the peer left at our GOAWAY; only control messages came after it
 		e.Fail(now, ErrClosed)
-	} else if c.Status != cq.WRFlushError {
+	} else if c.Status != cq.WRFlushError && !e.gone {
 		e.Fail(now, c.Err())
 	} else if !e.flushing && e.state < engineFailed {
 		e.flush(c.Err(), now+flushGrace)

@@ -17,11 +17,14 @@ func (e *Engine) Flush(now time.Duration) {
 	if e.inLines {
 		e.arrivals.Admit(now)
 	}
-	if e.state != engineUp || e.flushing {
+	if e.state != engineUp {
 		return
 	}
 	if e.controlling > maxControls {
 		e.Fail(now, protocolError(0, "requests without credits for the answers", uint64(e.controlling), "fewer"))
+		return
+	}
+	if e.flushing {
 		return
 	}
 	if e.leaving && !e.goAwaySent && (e.sending == 0 || now >= e.leaveBy) {

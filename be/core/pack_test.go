@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
+	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/mr"
 	"github.com/byteexpress/byteexpress/qp"
 )
@@ -349,7 +350,13 @@ func TestPeerGoneBehindPackedMessages(t *testing.T) {
 		desc   string
 		lost   error // how it is gone; nil: by GOAWAY
 		memory bool
-	}{{"left", nil, true}, {"lost", errors.New("lost"), true}, {"left, and no memory", nil, false}} {
+		// How requests that are under way end.
+		before, then cq.Status
+	}{
+		{"left", nil, true, 0, 0}, {"lost", errors.New("lost"), true, 0, 0}, {"left, and no memory", nil, false, 0, 0},
+		{"left, and requests fail", nil, true, 0, cq.RetryExceededError}, {"left, requests fail, and no memory", nil, false, 0, cq.RetryExceededError},
+		{"requests are flushed, and lost", errors.New("lost"), true, cq.WRFlushError, cq.WRFlushError},
+	} {
 		t.Run(tt.desc, func(t *testing.T) {
 			cfg := testConfig()
 			cfg.Linger = time.Hour
@@ -367,6 +374,12 @@ func TestPeerGoneBehindPackedMessages(t *testing.T) {
 				}
 			}
 			run()
+			fails := func(st cq.Status) {
+				if st != cq.Success {
+					b.e.failedRequest(w.now, &cq.Completion{Status: st})
+				}
+			}
+			fails(tt.before)
 			cause := tt.lost
 			if cause == nil {
 				cause = ErrPeerClosed
@@ -375,6 +388,7 @@ func TestPeerGoneBehindPackedMessages(t *testing.T) {
 			} else {
 				b.e.Gone(w.now, cause)
 			}
+			fails(tt.then)
 			if b.e.packed.n != 4 || f.calls != 4 || b.failed != nil {
 				t.Fatalf("%d messages wait, %d were sent, the engine ended with %v", b.e.packed.n, f.calls, b.failed)
 			}
