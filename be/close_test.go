@@ -18,14 +18,8 @@ func TestCloseDeliversWhatWasQueued(t *testing.T) {
 	const n = 50
 	for i := range n {
 		b := alloc(t, p.nodes[1], 1+i*1000, byte(i))
-		if err := client.Post(b, func(err error) {
-			if err != nil {
-				t.Errorf("post: %v", err)
-				return
-			}
-			p.nodes[1].Free(b)
-		}); err != nil {
-			t.Fatal(err)
+		if !postFreed(t, p.nodes[1], client, b) {
+			t.FailNow()
 		}
 	}
 	client.Close()
@@ -84,14 +78,8 @@ func TestNodeCloseSaysGoodbye(t *testing.T) {
 	server, client := p.connect(t, "goodbye")
 	ctx := limit(t)
 	b := alloc(t, p.nodes[1], 100000, 1)
-	if err := client.Post(b, func(err error) {
-		if err != nil {
-			t.Errorf("post: %v", err)
-			return
-		}
-		p.nodes[1].Free(b)
-	}); err != nil {
-		t.Fatal(err)
+	if !postFreed(t, p.nodes[1], client, b) {
+		t.FailNow()
 	}
 	closed := make(chan error)
 	go func() { closed <- p.nodes[1].Close() }()

@@ -107,14 +107,7 @@ func TestOrderPerSocket(t *testing.T) {
 				}
 				b := alloc(t, p.nodes[1], size, byte(k))
 				binary.LittleEndian.PutUint64(b, uint64(k))
-				if err := client.Post(b, func(err error) {
-					if err != nil {
-						t.Errorf("post: %v", err)
-						return
-					}
-					p.nodes[1].Free(b)
-				}); err != nil {
-					t.Error(err)
+				if !postFreed(t, p.nodes[1], client, b) {
 					return
 				}
 			}
@@ -230,14 +223,8 @@ func TestQuotaHoldsBack(t *testing.T) {
 	ctx := limit(t)
 	for i := range 3 {
 		b := alloc(t, p.nodes[1], 200000, byte(i))
-		if err := bigClient.Post(b, func(err error) {
-			if err != nil {
-				t.Errorf("post: %v", err)
-				return
-			}
-			p.nodes[1].Free(b)
-		}); err != nil {
-			t.Fatal(err)
+		if !postFreed(t, p.nodes[1], bigClient, b) {
+			t.FailNow()
 		}
 	}
 	for i := range 20 {

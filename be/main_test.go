@@ -118,6 +118,23 @@ func alloc(t testing.TB, n *be.Node, size int, seed byte) []byte {
 	return b
 }
 
+// postFreed posts a buffer of the node's, which is freed when it was sent. An error, now or
+// later, fails the test. Any goroutine may call it.
+func postFreed(t testing.TB, n *be.Node, s *be.Socket, b []byte) bool {
+	t.Helper()
+	err := s.Post(b, func(err error) {
+		if err != nil {
+			t.Errorf("post: %v", err)
+			return
+		}
+		n.Free(b)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return err == nil
+}
+
 func fill(b []byte, seed byte) {
 	x := uint32(seed)*2654435761 + 1
 	for i := range b {

@@ -22,14 +22,7 @@ func TestReceiverOutOfMemory(t *testing.T) {
 	wg.Go(func() {
 		for i := range n {
 			b := alloc(t, p.nodes[1], size, byte(i))
-			if err := client.Post(b, func(err error) {
-				if err != nil {
-					t.Errorf("post: %v", err)
-					return
-				}
-				p.nodes[1].Free(b)
-			}); err != nil {
-				t.Error(err)
+			if !postFreed(t, p.nodes[1], client, b) {
 				return
 			}
 		}

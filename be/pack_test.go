@@ -28,14 +28,8 @@ func together(t *testing.T, p *pair, sockets, n, size int) (from, to be.Stats) {
 	for i, s := range clients {
 		for j := range n {
 			b := alloc(t, p.nodes[1], size, byte(i+j))
-			if err := s.Post(b, func(err error) {
-				if err != nil {
-					t.Errorf("post: %v", err)
-					return
-				}
-				p.nodes[1].Free(b)
-			}); err != nil {
-				t.Fatal(err)
+			if !postFreed(t, p.nodes[1], s, b) {
+				t.FailNow()
 			}
 		}
 	}

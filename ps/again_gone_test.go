@@ -1,9 +1,7 @@
 package ps
 
 import (
-	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -35,15 +33,7 @@ func TestAgainWithoutShard(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			l, err := archon.TCP{Network: n.Host(host)}.Listen(host + ":1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			var wg sync.WaitGroup
-			wg.Go(func() { s.Serve(context.Background(), l) })
-			defer wg.Wait()
-			defer l.Close()
-			defer s.Close()
+			defer serve(t, archon.TCP{Network: n.Host(host)}, host+":1", s)()
 			m.Replicas = append(m.Replicas, []channel.Endpoint{{TCP: host + ":1"}})
 		}
 		c, err := NewMapClient(1, m, channel.Config{Service: "ps", TCP: archon.TCP{Network: n.Host("client")}, Seed: 1})

@@ -73,17 +73,7 @@ func (v *served) serve(files []string) {
 				t.Fatal(err)
 			}
 			for addr, srv := range map[string]*archon.Server{peers[i]: inside, e.TCP: outside} {
-				l, err := archon.TCP{}.Listen(addr)
-				if err != nil {
-					t.Fatal(err)
-				}
-				var wg sync.WaitGroup
-				wg.Go(func() { srv.Serve(context.Background(), l) })
-				t.Cleanup(func() {
-					srv.Close()
-					l.Close()
-					wg.Wait()
-				})
+				t.Cleanup(serve(t, archon.TCP{}, addr, srv))
 			}
 			t.Cleanup(func() {
 				r.Close()

@@ -1,13 +1,11 @@
 package ps
 
 import (
-	"context"
 	"encoding/binary"
 	"fmt"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -47,17 +45,7 @@ func (h *hostileShard) serve(t *testing.T, host string) (end func()) {
 			t.Fatal(err)
 		}
 	}
-	l, err := archon.TCP{Network: h.net.Host(host)}.Listen(host + ":1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var wg sync.WaitGroup
-	wg.Go(func() { s.Serve(context.Background(), l) })
-	return func() {
-		s.Close()
-		l.Close()
-		wg.Wait()
-	}
+	return serve(t, archon.TCP{Network: h.net.Host(host)}, host+":1", s)
 }
 
 // TestHostileMaps: whatever maps a shard that is out of order answers with, a request ends,

@@ -34,18 +34,8 @@ func testWaitingBounded(t *testing.T) {
 	if err := s.Register(srv); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tcp.Listen("s:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var served sync.WaitGroup
-	served.Go(func() { srv.Serve(context.Background(), l) })
-	defer func() {
-		r.Close()
-		srv.Close()
-		l.Close()
-		served.Wait()
-	}()
+	defer serve(t, tcp, "s:1", srv)()
+	defer r.Close()
 	c, err := NewMapClient(1, now, channel.Config{Service: "ps", TCP: archon.TCP{Network: net.Host("c")}})
 	if err != nil {
 		t.Fatal(err)
