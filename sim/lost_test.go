@@ -175,19 +175,23 @@ func TestGIDMoves(t *testing.T) {
 }
 
 func TestPartition(t *testing.T) {
-	a, b, f := newPair(t, sim.Config{}, options{path: qp.Path{AckTimeout: 14, RetryCount: 7}}) // 67 ms: a slow machine is no lost peer
+	// 8 timeouts of 0.3 s are longer than a slow machine stops for.
+	a, b, f := newPair(t, sim.Config{}, options{path: qp.Path{AckTimeout: 16, RetryCount: 7}})
 	da, db := a.dev.(*sim.Device), b.dev.(*sim.Device)
+	write := func(a, b *end) {
+		a.send(qp.SendWR{ID: 1, Opcode: qp.Write, Flags: qp.Signaled, RemoteAddr: b.reg.Addr, RKey: b.reg.RKey, SGEs: a.sge(0, 8)})
+	}
 	f.Partition(da, db, true)
-	w := qp.SendWR{ID: 1, Opcode: qp.Write, Flags: qp.Signaled, RemoteAddr: b.reg.Addr, RKey: b.reg.RKey, SGEs: a.sge(0, 8)}
-	a.send(w)
+	write(a, b)
 	a.none()
 	f.Partition(da, db, false)
 	wantStatus(t, a.next(), 1, cq.Success)
 	if s := da.Stats(); s.Timeouts == 0 || s.Retransmits == 0 {
 		t.Errorf("recovered without a retransmission: %+v", s)
 	}
-	f.Partition(da, db, true)
-	a.send(w)
+	a, b, f = newPair(t, sim.Config{}, options{path: qp.Path{AckTimeout: 4, RetryCount: 7}})
+	f.Partition(a.dev.(*sim.Device), b.dev.(*sim.Device), true)
+	write(a, b)
 	wantStatus(t, a.next(), 1, cq.RetryExceededError)
 	if f.FaultStats().Partitioned == 0 {
 		t.Error("nothing was lost")

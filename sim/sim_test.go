@@ -68,6 +68,9 @@ func (o *options) fill() {
 	if o.path.MaxReads == 0 {
 		o.path.MaxReads, o.path.MaxDestReads = 16, 16
 	}
+	if o.path.AckTimeout == 0 {
+		o.path.AckTimeout = 31 // hours: no timer runs a NIC beside the test's goroutine
+	}
 	o.path.Access, o.path.Global, o.path.SGIDIndex = o.access, true, 1
 }
 
