@@ -174,8 +174,8 @@ func TestSendDeadlineWithoutReader(t *testing.T) {
 	p := newPair(t, be.Config{Backlog: 4, RecvQuotaBytes: 1 << 20})
 	server, client := p.connect(t, "slow")
 	n := 0
-	for {
-		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	for wait := 5 * time.Minute; ; wait = 50 * time.Millisecond { // the first one goes out
+		ctx, cancel := context.WithTimeout(context.Background(), wait)
 		b := alloc(t, p.nodes[1], 100000, byte(n))
 		err := client.Send(ctx, b)
 		cancel()
@@ -263,9 +263,13 @@ func TestCancelLeavesTheSocketWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.nodes[1].Free(b)
-	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
-	defer cancel()
-	if err := client.Send(short, alloc(t, p.nodes[1], 80000, 2)); !errors.Is(err, context.DeadlineExceeded) {
+	short, cancel := context.WithCancel(ctx)
+	sent := make(chan error)
+	second := alloc(t, p.nodes[1], 80000, 2)
+	go func() { sent <- client.Send(short, second) }()
+	eventually(t, "the second waits", func() bool { return p.nodes[0].Stats().Held > 0 })
+	cancel()
+	if err := <-sent; !errors.Is(err, context.Canceled) {
 		t.Fatalf("send: %v", err)
 	}
 	b = alloc(t, p.nodes[1], 10, 3)

@@ -288,7 +288,7 @@ func TestFaultsWithRequestsOutstanding(t *testing.T) {
 // process listens at its address. The next dial works; what the old one still has to say
 // reaches nobody, neither as messages nor as the end of anything new (case C19).
 func TestPeerRestartsAtItsAddress(t *testing.T) {
-	cfg := be.Config{AckTimeout: 12, RetryCount: 2, Keepalive: 20 * time.Millisecond, PeerTimeout: time.Second, Linger: 10 * time.Millisecond}
+	cfg := be.Config{AckTimeout: 12, RetryCount: 2, Keepalive: 20 * time.Millisecond, Linger: 10 * time.Millisecond}
 	p := newPair(t, cfg)
 	x := newSwitchboard(t, p.listener.Addr().String())
 	dial := func() (server, client *be.Socket) {

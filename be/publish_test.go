@@ -73,6 +73,7 @@ func TestPublish(t *testing.T) {
 	<-pub.Done()
 	p.nodes[0].Free(b)
 	p.nodes[1].Free(m)
+	<-server.Done()
 	if _, err := server.Publish(nil); !errors.Is(err, be.ErrPeerClosed) {
 		t.Errorf("publish on a closed socket: %v", err)
 	}
