@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,24 +30,4 @@ func TestServerFreezesUnderWorkers(t *testing.T) {
 	if code := client.ProcessState.ExitCode(); code != exit.Failed || !strings.Contains(out.String(), "limit 2s (--timeout)") {
 		t.Errorf("exit status %d, want %d and a word of the limit\n%s", code, exit.Failed, out.String())
 	}
-}
-
-// startWhen starts a process and waits until it says a word. It is killed when the
-// test ends.
-func startWhen(t *testing.T, cmd *exec.Cmd, out *lockedBuffer, word string) {
-	t.Helper()
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	for range 4000 {
-		if strings.Contains(out.String(), word) {
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-	t.Fatalf("%q was not said:\n%s", word, out.String())
 }

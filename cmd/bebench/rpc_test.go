@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"os/exec"
-	"strings"
 	"testing"
 	"time"
 
@@ -80,21 +79,17 @@ func TestRPCReplicasOfProcesses(t *testing.T) {
 	var last *exec.Cmd
 	for range 3 {
 		p := port(t)
-		cmd := process(t, "rpc", "--transport", "tcp", "-1", "-p", p)
 		var out lockedBuffer
-		cmd.Stdout, cmd.Stderr = &out, &out
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		})
-		for !strings.Contains(out.String(), "waiting for a client") {
-			time.Sleep(5 * time.Millisecond)
-		}
-		args, last = append(args, "127.0.0.1:"+p), cmd
+		last = process(t, "rpc", "--transport", "tcp", "-1", "-p", p)
+		last.Stdout, last.Stderr = &out, &out
+		startWhen(t, last, &out, "waiting for a client")
+		args = append(args, "127.0.0.1:"+p)
 	}
+	var out lockedBuffer
+	client := process(t, args...)
+	client.Stdout, client.Stderr = &out, &out
+	startWhen(t, client, &out, "Calls of archon")
 	defer time.AfterFunc(2*time.Second, func() { _ = last.Process.Kill() }).Stop()
-	clientProcess(t, args...).want(t, exit.Done, " tcp ", "0 failed", " none ")
+	_ = client.Wait()
+	result{client.ProcessState.ExitCode(), out.String(), ""}.want(t, exit.Done, " tcp ", "0 failed", " none ")
 }

@@ -5,30 +5,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
 )
 
-// port gives a TCP port that was free a moment ago.
+// port gives a TCP port that was free a moment ago, and is none that a system gives to
+// whoever asks for any.
 func port(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for {
+		p := strconv.Itoa(10000 + rand.IntN(20000))
+		ln, err := net.Listen("tcp", ":"+p)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ln.Close()
+		return p
 	}
-	defer ln.Close()
-	_, p, _ := net.SplitHostPort(ln.Addr().String())
-	return p
 }
 
 // serverProcess starts a server process and waits until it listens. The returned function
-// ends it, if it did not end by itself, and gives its exit status and output.
+// ends it, unless -1 has it end by itself, and gives its exit status and output.
 func serverProcess(t *testing.T, p string, args ...string) func() (int, string) {
 	t.Helper()
 	cmd := process(t, append(args, "-p", p)...)
@@ -39,7 +49,7 @@ func serverProcess(t *testing.T, p string, args ...string) func() (int, string) 
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	for deadline := time.Now().Add(20 * time.Second); !strings.Contains(out.String(), "waiting for a client"); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); !strings.Contains(out.String(), "waiting for a client"); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) || len(ended) > 0 {
 			_ = cmd.Process.Kill()
 			t.Fatalf("server does not listen: %s", out.String())
@@ -49,23 +59,41 @@ func serverProcess(t *testing.T, p string, args ...string) func() (int, string) 
 	stop := func() (int, string) {
 		if !stopped {
 			stopped = true
+			if !slices.Contains(args, "-1") || t.Failed() {
+				_ = cmd.Process.Signal(os.Interrupt)
+			}
 			select {
 			case <-ended:
-			case <-time.After(200 * time.Millisecond):
-				_ = cmd.Process.Signal(os.Interrupt)
-				select {
-				case <-ended:
-				case <-time.After(20 * time.Second):
-					_ = cmd.Process.Kill()
-					t.Errorf("server does not end: %s", out.String())
-					<-ended
-				}
+			case <-time.After(time.Minute):
+				_ = cmd.Process.Kill()
+				t.Errorf("server does not end: %s", out.String())
+				<-ended
 			}
 		}
 		return cmd.ProcessState.ExitCode(), out.String()
 	}
 	t.Cleanup(func() { stop() })
 	return stop
+}
+
+// startWhen starts a process and waits until it says a word. It is killed when the
+// test ends.
+func startWhen(t *testing.T, cmd *exec.Cmd, out *lockedBuffer, word string) {
+	t.Helper()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for range 12000 {
+		if strings.Contains(out.String(), word) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	t.Fatalf("%q was not said:\n%s", word, out.String())
 }
 
 // clientProcess runs a client process.

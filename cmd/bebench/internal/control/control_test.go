@@ -97,7 +97,7 @@ func TestHello(t *testing.T) {
 
 func TestServerSurvivesBadClients(t *testing.T) {
 	var bad atomic.Int32
-	addr := serve(t, &Server{Hello: NewHello("x", nil), Limit: 300 * time.Millisecond, Test: echo, Ended: func(_ string, err error) {
+	addr := serve(t, &Server{Hello: NewHello("x", nil), Limit: time.Second, Test: echo, Ended: func(_ string, err error) {
 		if err != nil {
 			bad.Add(1)
 		}
@@ -150,10 +150,11 @@ func TestHangingServerIsNamedByStep(t *testing.T) {
 			_, _ = io.Copy(io.Discard, c)
 		}
 	}()
-	c, err := Dial(context.Background(), ln.Addr().String(), 50*time.Millisecond)
+	nc, err := net.Dial("tcp", ln.Addr().String())
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := New(context.Background(), nc, 50*time.Millisecond)
 	defer c.Close()
 	err = c.Greet(NewHello("x", nil))
 	var step *StepError
