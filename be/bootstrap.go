@@ -184,7 +184,7 @@ func (b *bootstrap) bringUp(dialer bool) error {
 	if err := p.ToRTS(b.q); err != nil {
 		return b.giveIndex(c, err)
 	}
-	n.wg.Add(1) // until connDown
+	n.wg.Add(1) // until conn.Down
 	if !w.call(func() { err = w.add(c) }) {
 		err = ErrClosed
 	}

@@ -139,8 +139,14 @@ func (c *conn) Failed(_ *core.Engine, cause error) {
 	})
 }
 
+// Drained makes room for another engine.
+func (c *conn) Drained(*core.Engine) {
+	c.w.forgetQP(c)
+	c.w.freeEntries()
+}
+
 // Down ends the connection.
 func (c *conn) Down(*core.Engine) {
 	c.w.remove(c)
-	c.n.connDown(c.w)
+	c.n.wg.Done()
 }

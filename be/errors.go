@@ -27,6 +27,10 @@ var (
 	ErrRefused = core.ErrRefused
 	// ErrRejected says that the peer did not take a message.
 	ErrRejected = core.ErrRejected
+	// ErrDropped says that a peer is lost, or has left, and messages of it that had arrived
+	// before could not be delivered: there was no registered memory for them, for
+	// Config.Linger after that.
+	ErrDropped = core.ErrDropped
 	// ErrUnsupported says that the peer does not know what was asked for.
 	ErrUnsupported = core.ErrUnsupported
 	// ErrVersion says that the peer speaks no version of the protocol that we do.

@@ -333,11 +333,6 @@ func (n *Node) onWorkers(f func(*worker)) {
 	}
 }
 
-func (n *Node) connDown(w *worker) {
-	w.freeEntries()
-	n.wg.Done()
-}
-
 // closedErr is the error of a socket whose worker ended.
 func (n *Node) closedErr(s *Socket) error {
 	if err := s.Err(); err != nil {

@@ -302,7 +302,7 @@ func (w *worker) deviceLost(err error) {
 func (w *worker) dropLost() {
 	for _, c := range w.lost {
 		if c.index >= 0 {
-			c.e.Gone(w.now, c.lostErr)
+			c.e.Fail(w.now, c.lostErr)
 			w.touch(c)
 		}
 	}
@@ -375,7 +375,6 @@ func (w *worker) add(c *conn) error {
 func (w *worker) remove(c *conn) {
 	st := c.e.Stats()
 	w.ended.Add(&st)
-	w.forgetQP(c)
 	w.conns[c.index] = nil
 	heap.Remove(&w.due, c.place)
 	w.free = append(w.free, c.index)

@@ -93,9 +93,11 @@ type Handler interface {
 	Message(s *Socket, b []byte, reserved int)
 	// Closed is the last call for a socket that was open.
 	Closed(s *Socket, err error)
-	// Failed says that the engine ended, and why; Down follows when it has drained.
+	// Failed says that the engine ended, and why; Drained and Down follow.
 	Failed(e *Engine, cause error)
-	// Down is the last call of the engine: its queue pair is closed and its
-	// memory given back.
+	// Drained says that its queue pair is closed and its memory given back. It may still
+	// have messages to deliver that lack memory.
+	Drained(e *Engine)
+	// Down is the last call of the engine.
 	Down(e *Engine)
 }

@@ -15,7 +15,7 @@ type engineState uint8
 const (
 	engineNew    engineState = iota // the peer is not ready yet
 	engineUp                        // messages flow
-	engineFailed                    // the queue pair is in ERR and flushes
+	engineFailed                    // the queue pair is in ERR and flushes, or is closed
 	engineDown                      // everything is given back
 )
 
@@ -91,7 +91,8 @@ type engineRest struct {
 
 	leaveBy  time.Duration // when GOAWAY is prepared at the latest
 	drainBy  time.Duration
-	gone     bool          // the peer is, see Gone
+	keepBy   time.Duration // until when messages that lack memory are kept, after the engine failed
+	kept     bool          // they are all that it is there for: the queue pair is closed
 	flushBy  time.Duration // when a flush without its cause is taken for the cause
 	flushErr error
 	stalls   [lacks]stall
@@ -248,7 +249,7 @@ func (e *Engine) Gather(s *Socket, pieces []qp.SGE, tag uint64, done func(error)
 
 func (e *Engine) queue(s *Socket, m *outgoing) {
 	switch {
-	case s.state != sockOpen || e.leaving:
+	case s.state != sockOpen || !e.Up():
 		e.endOutgoing(m, e.closed(s))
 		return
 	case uint64(m.length) > uint64(e.maxMessage):
@@ -306,6 +307,12 @@ func (e *Engine) Goodbye(by time.Duration) {
 	if e.state == engineNew {
 		e.Fail(by, ErrClosed)
 	}
+	if e.state == engineFailed { // nobody takes what is kept
+		if e.keepBy = 0; e.kept {
+			e.drainBy = 0
+			e.setAlarm()
+		}
+	}
 }
 
 // setAlarm finds the first deadline, when one of them has changed.
@@ -346,10 +353,15 @@ func (e *Engine) Deadline() time.Duration {
 // Tick does what is due.
 func (e *Engine) Tick(now time.Duration) {
 	if now >= e.drainBy {
-		e.down()
+		e.drained(now)
 		return
 	}
 	if e.state != engineUp {
+		if now >= e.retryAt {
+			e.retryAt = Never
+			e.setAlarm()
+			e.Retry(now)
+		}
 		return
 	}
 	if now >= e.flushBy {
@@ -380,7 +392,7 @@ func (e *Engine) Tick(now time.Duration) {
 
 // Complete takes one completion of the engine's queue pair.
 func (e *Engine) Complete(now time.Duration, c *cq.Completion) {
-	if e.state == engineDown {
+	if e.state == engineDown || e.kept {
 		return
 	}
 	if uint32(c.ID>>32)&e.recvBit != 0 {
@@ -389,6 +401,6 @@ func (e *Engine) Complete(now time.Duration, c *cq.Completion) {
 		e.completeSend(now, c)
 	}
 	if e.state == engineFailed && e.chain.InFlight() == 0 && e.receiving() == 0 && (e.shared == nil || uint32(c.ID>>32)&e.recvBit == 0) {
-		e.down()
+		e.drained(now)
 	}
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/byteexpress/byteexpress/cq"
@@ -16,12 +17,13 @@ var errUnknownCompletion = errors.New("the device completed a request that was n
 // Fail ends the engine: callers hear the cause at once, the queue pair goes to
 // ERR, and when every posted request has completed (or the drain time is over)
 // the memory is given back. Later calls change nothing.
+//
+// What the peer was told is sent is delivered: a socket with packed messages that lack
+// memory hears the cause after them, for which there is the linger time. Unless this side
+// has said goodbye: then nobody takes them.
 func (e *Engine) Fail(now time.Duration, cause error) {
 	if e.state >= engineFailed {
 		return
-	}
-	if e.gone {
-		cause = e.flushErr // what follows from that is no cause
 	}
 	e.state, e.err = engineFailed, cause
 	e.leaveBy, e.retryAt, e.flushBy = Never, Never, Never
@@ -55,6 +57,10 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 			}
 		}
 	}
+	if e.packed.n > 0 {
+		e.keepBy = now + e.cfg.Linger
+		e.Retry(now)
+	}
 	if e.chain.InFlight() == 0 && e.receiving() == 0 {
 		e.drainBy = now // nothing to wait for; Tick ends it
 		if e.shared != nil {
@@ -62,25 +68,6 @@ func (e *Engine) Fail(now time.Duration, cause error) {
 		}
 		e.setAlarm()
 	}
-}
-
-// Gone is Fail because the peer is gone: if messages of it lack memory, they are delivered
-// first, for which there is the linger time. Nothing is sent meanwhile, and that requests
-// under way fail is no news.
-func (e *Engine) Gone(now time.Duration, cause error) {
-	if e.packed.n == 0 || e.state != engineUp {
-		e.Fail(now, cause)
-	} else if !e.gone {
-		e.gone = true
-		e.flush(cause, now+e.cfg.Linger)
-	}
-}
-
-// flush has the engine fail at a time, or before, and send nothing until then.
-func (e *Engine) flush(cause error, by time.Duration) {
-	e.flushing, e.flushErr, e.flushBy = true, cause, by
-	e.setAlarm()
-	e.cap.leave(e)
 }
 
 // flushGrace is how long the engine waits for the completion that tells why the
@@ -93,53 +80,95 @@ func (e *Engine) failedRequest(now time.Duration, c *cq.Completion) {
 	e.stats.countStatus(c.Status)
 	if e.goAwaySent { // the peer left at our GOAWAY; only control messages came after it
 		e.Fail(now, ErrClosed)
-	} else if c.Status != cq.WRFlushError && !e.gone {
+	} else if c.Status != cq.WRFlushError {
 		e.Fail(now, c.Err())
 	} else if !e.flushing && e.state < engineFailed {
-		e.flush(c.Err(), now+flushGrace)
+		e.flushing, e.flushErr, e.flushBy = true, c.Err(), now+flushGrace
+		e.setAlarm()
+		e.cap.leave(e)
 	}
 }
 
 func (e *Engine) failSocket(s *Socket, cause error) {
+	lost := e.leaving // what comes next on the socket will not
 	for in := s.inHead; in != nil; in = in.next {
 		e.arrivals.forget(in) // others need not wait for it
+		if in.state == recvPacked && lost {
+			e.unpack(in)
+			in.state = recvVoid
+		} else if in.state < recvReady {
+			lost = lost || !s.unordered
+		}
 	}
 	e.failSends(s, cause)
-	if s.told {
-		return
-	}
-	s.told = true
-	if s.state == sockOpening {
+	switch {
+	case s.told || s.packed > 0:
+	case s.state == sockOpening:
+		s.told = true
 		e.h.Opened(s, cause)
-	} else {
-		e.h.Closed(s, cause)
+	default:
+		e.tellClosed(s, cause)
 	}
 }
 
-// down gives everything back. No device touches the memory any more: all was
-// flushed, or the queue pair is destroyed first.
-func (e *Engine) down() {
-	if e.state == engineDown {
-		return
+// unpacked says that the last of a socket's packed messages was delivered.
+func (e *Engine) unpacked(s *Socket) {
+	switch {
+	case e.state == engineUp && s.closeOwed:
+		e.onClose(s)
+	case e.state == engineFailed && s.closeOwed && s.reading == 0:
+		e.tellClosed(s, ErrPeerClosed) // before it failed
+	case e.state == engineFailed:
+		e.tellClosed(s, e.err)
 	}
-	if err := e.qp.Close(); err != nil {
-		e.stats.CloseErrors++
+}
+
+// drained gives everything back but what lacks memory. No device touches the memory any
+// more: all was flushed, or the queue pair is destroyed first.
+func (e *Engine) drained(now time.Duration) {
+	if !e.kept {
+		e.kept = true
+		if err := e.qp.Close(); err != nil {
+			e.stats.CloseErrors++
+		}
+		e.leaveShared()
+		for e.chain.InFlight() > 0 {
+			e.freeSlot(e.chain.release(), false)
+		}
+		e.removeSockets(false)
+		e.freeMemory()
+		e.h.Drained(e)
 	}
-	e.state, e.drainBy = engineDown, Never
+	if now < e.keepBy {
+		e.Retry(now)
+	}
+	if e.drainBy = e.keepBy; e.packed.n == 0 || now >= e.keepBy {
+		e.down()
+	}
 	e.setAlarm()
-	e.leaveShared()
-	for e.chain.InFlight() > 0 {
-		e.freeSlot(e.chain.release(), false)
-	}
+}
+
+// down ends the last sockets.
+func (e *Engine) down() {
+	e.state, e.drainBy, e.retryAt = engineDown, Never, Never
+	e.removeSockets(true)
+	e.h.Down(e)
+}
+
+// removeSockets removes those that no packed messages are for, or all.
+func (e *Engine) removeSockets(all bool) {
 	for _, t := range [][]*Socket{e.table.own, e.table.peer} {
 		for _, s := range t {
-			if s != nil {
-				e.removeSocket(s, e.err)
+			if s == nil || s.packed > 0 && !all {
+				continue
 			}
+			err := e.err
+			if s.packed > 0 {
+				err = fmt.Errorf("%w: %d of them, after: %v", ErrDropped, s.packed, err)
+			}
+			e.removeSocket(s, err)
 		}
 	}
-	e.freeMemory()
-	e.h.Down(e)
 }
 
 // Abort gives up an engine that was never started: its queue pair is closed.

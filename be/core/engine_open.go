@@ -91,7 +91,7 @@ func (e *Engine) onClose(s *Socket) {
 		s.closeOwed = true // the peer keeps what we read until CLOSED
 		return
 	}
-	if s.packed > 0 && !s.deaf() {
+	if s.packed > 0 {
 		s.closeOwed = true // the peer was told that these arrived
 		return
 	}

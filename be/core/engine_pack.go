@@ -139,6 +139,10 @@ func (e *Engine) unpack(in *incoming) {
 		e.mem.Free(in.parcel.buf)
 	}
 	in.parcel, in.packed = nil, nil
+	if e.kept && e.packed.n == 0 && e.state == engineFailed {
+		e.drainBy = 0
+		e.setAlarm()
+	}
 }
 
 // copyOf gives a message a buffer of its own. What messages that were taken leave is
@@ -166,17 +170,13 @@ func (e *Engine) unpackAll() {
 				e.unpack(in)
 				in.buf, in.state = b, recvReady
 				e.done(in)
-				if s.closeOwed && s.packed == 0 {
-					e.onClose(s)
+				if s.packed == 0 {
+					e.unpacked(s)
 				}
 			} else {
 				lacks = in.length
 			}
 		}
 		in = next
-	}
-	if e.gone && e.packed.n == 0 {
-		e.flushBy = 0
-		e.setAlarm()
 	}
 }

@@ -123,7 +123,7 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 	case wire.Pong:
 		return nil
 	case wire.GoAway:
-		e.Gone(now, ErrPeerClosed)
+		e.Fail(now, ErrPeerClosed)
 		return nil
 	case wire.Recall, wire.Return:
 		return e.onLent(&h)

@@ -20,6 +20,8 @@ var (
 	ErrRejected = errors.New("message rejected by the peer")
 	// ErrPeerTimeout says that a peer did not answer for too long.
 	ErrPeerTimeout = errors.New("the peer does not answer")
+	// ErrDropped says that messages that had arrived could not be delivered.
+	ErrDropped = errors.New("messages that had arrived were dropped, there was no registered memory for them: free buffers sooner, or raise PoolBytes")
 	// ErrCanceled ends a message whose caller gave it up.
 	ErrCanceled = errors.New("message canceled")
 	// ErrUnsupported says that the peer does not know what was asked for.

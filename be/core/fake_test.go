@@ -236,6 +236,7 @@ func (s *side) Closed(k *Socket, err error) {
 	s.ended[k] = err
 }
 func (s *side) Failed(_ *Engine, err error) { s.failed = err }
+func (s *side) Drained(*Engine)             {}
 func (s *side) Down(*Engine)                { s.down = true }
 
 const testRecvBit = 1 << 63

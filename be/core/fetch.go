@@ -12,7 +12,7 @@ import "github.com/byteexpress/byteexpress/mr"
 func (e *Engine) Fetch(s *Socket, addr uint64, key mr.RKey, b []byte, lkey mr.LKey, tag uint64, done func(error)) {
 	m := e.ofBuffer(b, lkey, tag, done)
 	switch {
-	case s.state != sockOpen || e.leaving:
+	case s.state != sockOpen || !e.Up():
 		e.endOutgoing(m, e.closed(s))
 		return
 	case !e.cfg.Get:

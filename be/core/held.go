@@ -100,6 +100,11 @@ func (in *incoming) stopsAll(now time.Duration) bool {
 // Retry grants held requests for which there is memory now, oldest first. One that
 // waits stops those behind it on its own socket, and for a while only those.
 func (e *Engine) Retry(now time.Duration) {
+	if e.state == engineFailed {
+		if e.unpackAll(); e.packed.n > 0 {
+			e.retryBy(now + memoryRetry)
+		}
+	}
 	if e.state != engineUp {
 		return
 	}

@@ -48,7 +48,7 @@ var ErrTransfers = errors.New("too many published buffers and messages on their 
 func (e *Engine) Put(s *Socket, t wire.Token, b []byte, lkey mr.LKey, tag uint64, done func(error)) {
 	m := e.ofBuffer(b, lkey, tag, done)
 	switch {
-	case s.state != sockOpen || e.leaving:
+	case s.state != sockOpen || !e.Up():
 		e.endOutgoing(m, e.closed(s))
 		return
 	case !e.cfg.Publish:

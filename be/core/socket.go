@@ -316,12 +316,16 @@ func (e *Engine) CloseSocket(now time.Duration, s *Socket) {
 }
 
 // rejectHeld answers the requests of a closing socket that were not granted, or only wait
-// for their turn: its CLOSE must be the last that the peer hears of them.
+// for their turn: its CLOSE must be the last that the peer hears of them. Messages that are
+// there and lack memory are dropped.
 func (e *Engine) rejectHeld(s *Socket) {
 	for in := s.inHead; in != nil; {
 		next := in.next
 		if in.state <= recvParked || in.state == recvWriting && in.line == &e.waiting {
 			e.reject(in, wire.ReasonLeaving)
+		} else if in.state == recvPacked {
+			e.unpack(in)
+			in.state = recvVoid
 		}
 		in = next
 	}

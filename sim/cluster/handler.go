@@ -31,6 +31,9 @@ func (e *engine) Failed(_ *core.Engine, err error) {
 	e.n.note(note{what: noteFailed, peer: int(e.peer), err: err})
 }
 
+// Drained is part of core.Handler.
+func (e *engine) Drained(*core.Engine) {}
+
 // Down is part of core.Handler.
 func (e *engine) Down(*core.Engine) { e.isDown = true }
 
