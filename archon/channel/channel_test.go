@@ -20,7 +20,7 @@ func TestCallsSpread(t *testing.T) {
 		list = append(list, channel.Endpoint{Name: name, TCP: startServer(t, name, nil).tcp})
 	}
 	r := quick()
-	r.HedgeQuantile = -1 // a hedge goes elsewhere
+	r.HedgeQuantile, r.AttemptTimeout = -1, -1 // a hedge goes elsewhere, and so does another try
 	ch := newChannel(t, channel.Config{Resolver: channel.Static(list...), Recovery: r})
 	eventually(t, "every replica answers", func() bool {
 		replicas := ch.Stats().Replicas
@@ -185,12 +185,16 @@ func TestCancelAndClose(t *testing.T) {
 	if _, err := ask(ctx, ch, block, ""); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	ctx, cancel = context.WithTimeout(limit(t), 50*time.Millisecond)
-	defer cancel()
-	if _, err := ask(ctx, ch, block, ""); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("deadline: %v", err)
+	for wait := 50 * time.Millisecond; len(in) == 0; wait *= 2 { // until the server has the call by then
+		ctx, cancel = context.WithTimeout(limit(t), wait)
+		if _, err := ask(ctx, ch, block, ""); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("deadline: %v", err)
+		}
+		cancel()
 	}
-	<-in
+	for len(in) > 0 {
+		<-in
+	}
 	ended := make(chan error, 1)
 	call := &channel.Call{Method: block}
 	ch.Go(call, func(c *channel.Call) { ended <- c.Err })

@@ -73,10 +73,8 @@ func TestFallbackAtEveryStep(t *testing.T) {
 		t.Run(tt.desc, func(t *testing.T) {
 			p := newRDMAPair(t, tt.at)
 			var channels []*channel.Channel
-			r := quick()
-			r.PingTimeout = time.Minute // a machine with much to do is no other fault
 			for range 10 {
-				channels = append(channels, p.channel(t, channel.Config{Recovery: r}))
+				channels = append(channels, p.channel(t, channel.Config{}))
 			}
 			askAll(t, channels)
 			for _, ch := range channels {

@@ -33,7 +33,7 @@ func TestHedgeAndTimeout(t *testing.T) {
 		control  bool
 	}{
 		{"hedge", channel.Recovery{AttemptTimeout: -1, EjectShare: -1, RetryBurst: 100}, false},
-		{"time-out", channel.Recovery{AttemptTimeout: 20 * time.Millisecond, HedgeQuantile: -1, EjectShare: -1, RetryBurst: 100}, false},
+		{"time-out", channel.Recovery{AttemptTimeout: 500 * time.Millisecond, HedgeQuantile: -1, EjectShare: -1, RetryBurst: 100}, false},
 		{"neither", channel.Recovery{AttemptTimeout: -1, HedgeQuantile: -1}, true},
 	} {
 		t.Run(tt.desc, func(t *testing.T) {

@@ -3,8 +3,6 @@
 package channel_test
 
 import (
-	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -51,8 +49,8 @@ func testProcesses(t *testing.T, device string) {
 		p := startProcess(t, name, device)
 		servers, list = append(servers, p), append(list, p.endpoint)
 	}
-	ch := newChannel(t, channel.Config{Resolver: channel.Static(list...), RDMA: rdma})
-	recovery, err := quick().WithDefaults()
+	ch := newChannel(t, channel.Config{Resolver: channel.Static(list...), RDMA: rdma, Recovery: alert()})
+	recovery, err := alert().WithDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +88,7 @@ func testProcesses(t *testing.T, device string) {
 func TestBlackHole(t *testing.T) {
 	a, b := startServer(t, "a", nil), startServer(t, "b", nil)
 	h := testprocess.NewHole(t, a.tcp)
-	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: h.Addr}, channel.Endpoint{Name: "b", TCP: b.tcp})})
+	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: h.Addr}, channel.Endpoint{Name: "b", TCP: b.tcp}), Recovery: alert()})
 	reached := func(p core.Path) func() bool { return func() bool { return stats(ch, "a").Path == p } }
 	eventually(t, "a is reached", reached(core.TCP))
 	h.Lose.Store(true) // idle
@@ -115,31 +113,5 @@ func TestBlackHole(t *testing.T) {
 	l.end()
 	if st := ch.Stats(); st.Failed != 0 {
 		t.Errorf("%+v", st.CallStats)
-	}
-}
-
-// TestLongMessagesAreNoSilence: on a slow link, messages that are on their way for
-// longer than a ping may take are no reason to give the connection up.
-func TestLongMessagesAreNoSilence(t *testing.T) {
-	v := startServer(t, "a", nil)
-	h := testprocess.NewHole(t, v.tcp)
-	r := channel.Recovery{PingInterval: 100 * time.Millisecond, PingTimeout: time.Second, AttemptTimeout: -1, HedgeQuantile: -1}
-	ch := newChannel(t, channel.Config{Resolver: channel.Static(channel.Endpoint{Name: "a", TCP: h.Addr}), Recovery: r})
-	if _, err := ask(limit(t), ch, echo, "x"); err != nil {
-		t.Fatal(err)
-	}
-	h.Rate.Store(20 << 20)
-	ctx := limit(t)
-	var wg sync.WaitGroup
-	for _, size := range []int{32 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20, 1 << 20} {
-		wg.Go(func() {
-			if got, err := ask(ctx, ch, echo, strings.Repeat("x", size)); err != nil || len(got) != size {
-				t.Errorf("%d of %d bytes: %v", len(got), size, err)
-			}
-		})
-	}
-	wg.Wait()
-	if st := ch.Stats(); st.Attempts != st.Calls {
-		t.Errorf("%+v, %v", st.CallStats, stats(ch, "a").Trouble)
 	}
 }

@@ -23,7 +23,7 @@ import (
 var echo, who = archon.NewMethod("test.Echo"), archon.NewMethod("test.Who")
 
 // long bounds what must not last for ever.
-const long = 30 * time.Second
+const long = 2 * time.Minute
 
 func limit(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), long)
@@ -40,10 +40,17 @@ func eventually(t testing.TB, what string, cond func() bool) {
 	}
 }
 
-// quick notices and settles fast enough for a test, and slowly enough for a busy machine.
+// quick settles fast enough for a test, and gives nobody up since the machine is busy.
 func quick() channel.Recovery {
-	return channel.Recovery{PingInterval: 200 * time.Millisecond, PingTimeout: time.Second, Settle: 300 * time.Millisecond, RedialMax: 200 * time.Millisecond, DialTimeout: 2 * time.Second,
-		FallbackDelay: 5 * time.Second}
+	return channel.Recovery{PingInterval: 200 * time.Millisecond, PingTimeout: 20 * time.Second, Settle: 300 * time.Millisecond, RedialMax: 200 * time.Millisecond,
+		DialTimeout: 20 * time.Second, FallbackDelay: 20 * time.Second}
+}
+
+// alert is quick, and also notices soon that somebody is silent.
+func alert() channel.Recovery {
+	r := quick()
+	r.PingTimeout, r.DialTimeout = time.Second, 2*time.Second
+	return r
 }
 
 // server is a server of a test that may be started again at the same address.
@@ -52,7 +59,8 @@ type server struct {
 	name  string
 	calls atomic.Int64
 	fail  atomic.Pointer[archon.Error] // what every call gets
-	tcp   string                       // address
+	over  archon.TCP
+	tcp   string // address
 	more  handlers
 	s     *archon.Server
 	wg    sync.WaitGroup
@@ -94,7 +102,7 @@ func (v *server) start() {
 	if err != nil {
 		v.t.Fatal(err)
 	}
-	v.tcp = v.listen(archon.TCP{}, v.tcp)
+	v.tcp = v.listen(v.over, v.tcp)
 }
 
 func (v *server) listen(tr archon.Transport, addr string) string {
@@ -238,7 +246,7 @@ func openSim(t testing.TB, f *sim.Fabric, name string) (*sim.Device, func() (ver
 
 // newDevice makes a transport on a device, which is closed when the test ends.
 func newDevice(t testing.TB, open func() (verbs.Context, error)) *channel.Device {
-	d := channel.NewDevice(open, be.Config{AckTimeout: 10, RetryCount: 2, StepTimeout: time.Second, Linger: 100 * time.Millisecond})
+	d := channel.NewDevice(open, be.Config{AckTimeout: 10, RetryCount: 2, StepTimeout: 10 * time.Second, Linger: 100 * time.Millisecond})
 	t.Cleanup(func() { eventually(t, "close the device", func() bool { return d.Close() == nil }) })
 	return d
 }

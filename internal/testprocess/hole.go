@@ -5,14 +5,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // Hole is a proxy that loses everything, without a sign, when told to.
 type Hole struct {
 	Lose atomic.Bool
-	Rate atomic.Int64 // bytes a second; 0: any
-	Addr string       // where it listens
+	Addr string // where it listens
 
 	to    string
 	l     net.Listener
@@ -68,9 +66,6 @@ func (h *Hole) copy(to, from net.Conn) {
 	lost := false
 	for b := make([]byte, 2*little); ; {
 		n, err := from.Read(b)
-		if rate := h.Rate.Load(); rate > 0 {
-			time.Sleep(time.Duration(n) * time.Second / time.Duration(rate))
-		}
 		lost = lost || h.Lose.Load()
 		if err == nil && !lost { // a stream that lost something stays lost
 			_, err = to.Write(b[:n])
