@@ -67,9 +67,7 @@ func (e *Engine) LookAhead(c *cq.Completion) *Socket {
 	b := e.entries.header(int(entry % uint32(len(e.entries.bufs))))
 	s := e.socket(wire.SocketOf(b))
 	if t := wire.Type(b[0]); c.Opcode != cq.Recv || t == wire.RTS || t == wire.CTS {
-		prefetch.Object(&e.bulk)
-		prefetch.Object(&e.cfg.Fragment)
-		prefetch.Object(&e.stats.Rendezvous)
+		e.prefetchBulk()
 		if s != nil {
 			prefetch.Object(s.socketRest)
 		}

@@ -30,11 +30,21 @@ func New(f *fabric.Fabric, cfg Config) (*Cluster, error) {
 	c.pollKind = c.k.Handle(func(a, b int32) { c.nodes[a].threads[b].poll() })
 	c.tellKind = c.k.Handle(func(a, b int32) { c.nodes[a].tellUpTo(uint32(b)) })
 	c.stepKind = c.k.Handle(func(a, b int32) { c.nodes[a].threads[b].step() })
-	c.k.Soon(c.stepKind,
-		func(a, b int32) { c.nodes[a].threads[b].soon(0) },
-		func(a, b int32) { c.nodes[a].threads[b].soon(1) },
-		func(a, b int32) { c.nodes[a].threads[b].soon(2) },
-		func(a, b int32) { c.nodes[a].threads[b].soon(3) },
+	var step [5]func(a, b int32)
+	for i := range step {
+		step[i] = func(a, b int32) { c.nodes[a].threads[b].soon(i) }
+	}
+	c.k.Soon(c.stepKind, step[:]...)
+	c.k.Soon(c.pollKind,
+		func(a, b int32) { c.nodes[a].threads[b].soonPoll(0) },
+		func(a, b int32) { c.nodes[a].threads[b].soonPoll(1) },
+		nil,
+	)
+	c.k.Soon(c.tellKind,
+		func(a, _ int32) { c.nodes[a].soonTell(0) },
+		func(a, _ int32) { c.nodes[a].soonTell(1) },
+		func(a, _ int32) { c.nodes[a].soonTell(2) },
+		nil,
 	)
 	c.tickKind = c.k.Handle(func(a, b int32) { c.nodes[a].tick(b) })
 	var bulk []byte

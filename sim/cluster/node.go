@@ -48,6 +48,7 @@ type Node struct {
 // engine is an engine on its node. It is the core's handler.
 type engine struct {
 	core    *core.Engine
+	qp      *fabric.QP
 	n       *Node
 	t       *thread
 	armed   time.Duration // when it is called by itself
@@ -108,6 +109,7 @@ func newNode(c *Cluster, h *fabric.Host, bulk []byte) (*Node, error) {
 			t.arrivals = core.NewArrivals(all, func(h core.Handler) { n.touch(h.(*engine)) })
 		}
 		t.cq = h.NewSinkCQ(t.completed)
+		t.cq.Owner = t
 		n.threads = append(n.threads, t)
 	}
 	return n, nil
@@ -144,7 +146,7 @@ func (n *Node) newEngine(peer int, initiator bool) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{n: n, t: t, num: int32(len(n.engines)), peer: int32(peer), armed: core.Never}
+	e := &engine{n: n, t: t, qp: q, num: int32(len(n.engines)), peer: int32(peer), armed: core.Never}
 	n.mem.exact = true
 	e.core, err = core.NewEngine(cfg.engine(int(e.num), initiator, n.bound, t), q, n.mem, &n.quota, e)
 	n.mem.exact = false

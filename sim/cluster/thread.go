@@ -7,7 +7,6 @@ import (
 	"github.com/byteexpress/byteexpress/cq"
 	"github.com/byteexpress/byteexpress/internal/prefetch"
 	"github.com/byteexpress/byteexpress/sim/des"
-	"github.com/byteexpress/byteexpress/sim/fabric"
 	"github.com/byteexpress/byteexpress/sim/hostcpu"
 	"github.com/byteexpress/byteexpress/sim/nic"
 )
@@ -24,9 +23,8 @@ type thread struct {
 	scratch  *core.Scratch   // of its engines
 	arrivals *core.Arrivals  // nil: without WindowTarget
 	dirty    []*engine
-	planned  bool // a step is to come
-	polled   [64]cq.Completion
-	got      []cq.Completion // polled in this step, with costs
+	planned  bool            // a step is to come
+	got      []cq.Completion // polled in this step
 	sends    int             // messages that the application sent since the last step
 }
 
@@ -56,13 +54,17 @@ func (t *thread) completed(c cq.Completion, _, _ bool) bool {
 	return true
 }
 
+// pollMost is how many completions are polled at a time.
+const pollMost = 64
+
 // take polls.
 func (t *thread) take() []cq.Completion {
-	n := copy(t.polled[:], t.done[t.first:])
+	n := min(len(t.done)-t.first, pollMost)
+	t.got = append(t.got[:0], t.done[t.first:][:n]...)
 	if t.first += n; t.first > len(t.done)/2 || t.first == len(t.done) {
 		t.done, t.first = t.done[:copy(t.done, t.done[t.first:])], 0
 	}
-	return t.polled[:n]
+	return t.got
 }
 
 // touch has an engine flushed in this step of its thread or the next.
@@ -98,30 +100,65 @@ func (t *thread) step() {
 	}
 }
 
+// soonPoll prepares for polling.
+func (t *thread) soonPoll(step int) {
+	if step == 0 {
+		prefetch.Object(t)
+	} else if t.first < len(t.done) {
+		prefetch.Object(&t.done[t.first])
+	}
+}
+
+// soonTell prepares for telling the application of the first note.
+func (n *Node) soonTell(step int) {
+	if n.first == len(n.later) {
+		return
+	}
+	switch l := &n.later[n.first]; {
+	case step == 0:
+		prefetch.Object(l)
+	case l.sock == nil:
+	case step == 1:
+		prefetch.Object(l.sock)
+	case step == 2:
+		prefetch.Of(l.sock.User, 64)
+	}
+}
+
 // soon prepares for a step, and gets what the step before it has found.
 func (t *thread) soon(step int) {
 	for i := range t.got {
 		c := &t.got[i]
 		if step == 0 {
-			prefetch.Object(c)
+			prefetch.Object(&t.n.engines[engineOf(c)])
 			continue
 		}
-		e := t.n.engineOf(c).core
-		if e.Prefetch(step-1, c); step == 3 {
-			e.QP().(*fabric.QP).Prefetch(0)
+		e := t.n.engines[engineOf(c)]
+		if step == 1 {
+			prefetch.Object(e)
+			continue
+		}
+		e.core.Prefetch(step-2, c)
+		switch step {
+		case 2:
+			prefetch.Object(e.qp)
+		case 3:
+			e.qp.PrefetchPost(0)
+		case 4:
+			e.qp.PrefetchPost(1)
 		}
 	}
 }
 
 // complete gives a completion to its engine.
 func (n *Node) complete(now time.Duration, c *cq.Completion) {
-	e := n.engineOf(c)
+	e := n.engines[engineOf(c)]
 	e.core.Complete(now, c)
 	n.touch(e)
 }
 
-// engineOf is the engine of a completion.
-func (n *Node) engineOf(c *cq.Completion) *engine { return n.engines[int32(c.ID&^recvBit>>32)] }
+// engineOf is the number of the engine of a completion.
+func engineOf(c *cq.Completion) int32 { return int32(c.ID &^ recvBit >> 32) }
 
 // flush has the engines that did something post, and tells the application.
 func (t *thread) flush(now time.Duration) {
@@ -148,7 +185,7 @@ func (t *thread) planPoll() {
 // poll takes completions, and lets the engines act on them when that is paid for.
 func (t *thread) poll() {
 	n := t.n
-	t.got = t.take()
+	t.take()
 	cost := n.costs.EmptyPoll + des.Time(len(t.got))*n.costs.Completion
 	for i := range t.got {
 		if t.got[i].ID&recvBit != 0 {
@@ -169,7 +206,7 @@ func (t *thread) act() {
 	for i := range t.got {
 		n.complete(now.Duration(), &t.got[i])
 	}
-	t.got = nil
+	t.got = t.got[:0]
 	t.flush(now.Duration())
 	p := n.host.Posted()
 	cost := des.Time(p.Sends-before.Sends)*n.costs.WQE + des.Time(p.Doorbells-before.Doorbells)*n.costs.Doorbell + des.Time(p.Receives-before.Receives)*n.costs.Receive

@@ -54,7 +54,7 @@ func (k *Kernel) Soon(kind Kind, steps ...func(a, b int32)) {
 }
 
 // distances are how many events are before one when the steps of Soon are told of it.
-var distances = [...]int{13, 9, 5, 2}
+var distances = [...]int{26, 20, 14, 9, 5, 2}
 
 // Now is the time of the event that runs, or of the last one that ran.
 func (k *Kernel) Now() Time { return k.now }

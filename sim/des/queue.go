@@ -30,7 +30,7 @@ const (
 	reach = (wheelSlots - 1) * slotTime
 	// ahead is how many events are in next, if they are that near, and near how near. What
 	// is scheduled before the last of them has to find its place among them.
-	ahead = 16
+	ahead = 32
 	near  = 16 * Nanosecond
 )
 

@@ -14,7 +14,7 @@ func (h *Host) limit(fl *flow, fr *frame) {
 	if !fl.react.active {
 		return
 	}
-	now, n := h.f.k.Now(), fr.size+gapBytes
+	now, n := h.f.k.Now(), int(fr.size)+gapBytes
 	fl.react.advance(c, now)
 	fl.nextAvail = now + fl.react.gap(n)
 	fl.react.sent(c, int64(n))
@@ -51,7 +51,7 @@ func (fl *flow) notify() {
 	}
 	fl.notifyAt, h.cnpAt = now+c.CNPInterval, now+h.f.cfg.NIC.CNPGap
 	fr := h.f.newFrame()
-	fr.kind, fr.class, fr.size, fr.flow, fr.to, fr.hash = notifyFrame, control, cnpBytes, fl, fl.src.port.peer, fl.hash^1
+	fr.kind, fr.class, fr.size, fr.pkt.Route, fr.to, fr.hash = notifyFrame, control, cnpBytes, fl, fl.src.port.peer, fl.hash^1
 	h.sent++
 	h.push(fr)
 }

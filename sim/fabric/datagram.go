@@ -21,7 +21,7 @@ type Datagram struct {
 // drops it; nobody is told.
 func (h *Host) SendDatagram(to *Host, d *Datagram) {
 	fr := h.f.newFrame()
-	fr.kind, fr.class, fr.from, fr.to, fr.hash, fr.size, fr.ecn, fr.body = datagramFrame, lossy, h, to.port.peer, des.Mix(d.Flow), d.Bytes, d.ECN, d.Body
+	fr.kind, fr.class, fr.from, fr.to, fr.hash, fr.size, fr.ecn, fr.pkt.Route = datagramFrame, lossy, int32(h.id), to.port.peer, des.Mix(d.Flow), int32(d.Bytes), d.ECN, d.Body
 	if d.Lossless {
 		fr.class = data
 	}
@@ -37,8 +37,8 @@ func (h *Host) datagram(fr *frame) {
 		return
 	}
 	d := &h.f.arrived
-	*d = Datagram{Bytes: fr.size, Lossless: fr.class == data, ECN: fr.ecn, Marked: fr.marked, Body: fr.body}
-	h.datagrams(fr.from, d)
+	*d = Datagram{Bytes: int(fr.size), Lossless: fr.class == data, ECN: fr.ecn, Marked: fr.marked, Body: fr.pkt.Route}
+	h.datagrams(h.f.hosts[fr.from], d)
 }
 
 // Unloaded is how long a datagram of so many bytes takes to a host if nothing else is on its

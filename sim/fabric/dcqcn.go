@@ -64,15 +64,15 @@ const (
 // worked out when the state is looked at next.
 type reaction struct {
 	active  bool
-	current int64 // Rc, bit/s
-	target  int64 // Rt
+	alpha   int32
+	steps   [2]int32 // by the timer, by bytes
+	current int64    // Rc, bit/s
+	target  int64    // Rt
 	line    int64
-	alpha   int64
 	alphaAt des.Time // when alpha decays next
 	timerAt des.Time // when the increase timer expires next
 	cutAt   des.Time // when the rate was lowered last
 	bytes   int64    // sent since the last step by bytes
-	steps   [2]int   // by the timer, by bytes
 }
 
 // notified obeys a notification.
@@ -86,17 +86,17 @@ func (r *reaction) notified(c *DCQCN, now des.Time, line int64) {
 	if !c.KeepTarget || r.steps[0] > 0 {
 		r.target = r.current
 	}
-	r.current = max(r.current-(r.current*r.alpha)>>21, c.Rmin)
-	r.alpha += (alphaOne - r.alpha) * c.Gain / gainOne
+	r.current = max(r.current-(r.current*int64(r.alpha))>>21, c.Rmin)
+	r.alpha += int32(int64(alphaOne-r.alpha) * c.Gain / gainOne)
 	r.cutAt, r.alphaAt, r.timerAt = now, now+c.AlphaTimer, now+c.IncreaseTimer
-	r.bytes, r.steps = 0, [2]int{}
+	r.bytes, r.steps = 0, [2]int32{}
 }
 
 // advance does what the timers did up to now, in their order; alpha's first.
 func (r *reaction) advance(c *DCQCN, now des.Time) {
 	for r.active && min(r.alphaAt, r.timerAt) <= now {
 		if r.alphaAt <= r.timerAt {
-			r.alpha -= r.alpha * c.Gain / gainOne
+			r.alpha -= int32(int64(r.alpha) * c.Gain / gainOne)
 			r.alphaAt += c.AlphaTimer
 		} else {
 			r.timerAt += c.IncreaseTimer
@@ -118,8 +118,8 @@ func (r *reaction) sent(c *DCQCN, n int64) {
 // increase is one step up, by the timer (0) or by bytes (1).
 func (r *reaction) increase(c *DCQCN, by int) {
 	r.steps[by]++
-	switch least := min(r.steps[0], r.steps[1]); {
-	case max(r.steps[0], r.steps[1]) <= c.FastSteps:
+	switch least := int(min(r.steps[0], r.steps[1])); {
+	case int(max(r.steps[0], r.steps[1])) <= c.FastSteps:
 	case least > c.FastSteps:
 		r.target += c.Rhai * int64(least-c.FastSteps)
 	default:

@@ -24,7 +24,7 @@ func TestAlpha(t *testing.T) {
 		s := r
 		s.advance(&c, c.AlphaTimer*des.Time(n))
 		want := math.Pow(1-1./256, float64(n))
-		exact := int64(alphaOne)
+		exact := int32(alphaOne)
 		for range n {
 			exact -= exact / 256
 		}
@@ -35,7 +35,7 @@ func TestAlpha(t *testing.T) {
 	// Grows by g (1 - alpha) with each notification.
 	s := r
 	s.alpha = 0
-	exact := int64(0)
+	exact := int32(0)
 	for n := 1; n <= 50; n++ {
 		s.notified(&c, des.Time(n), 40e9)
 		want := 1 - math.Pow(1-1./256, float64(n))
@@ -82,11 +82,11 @@ func TestStages(t *testing.T) {
 		check("by bytes", i)
 	}
 	// A notification lowers the rate and starts the counters anew.
-	alpha := r.alpha
+	alpha := int64(r.alpha)
 	r.notified(&c, c.IncreaseTimer*10, 100e9)
 	target, current = current, current-current*alpha>>21
 	check("notified", 0)
-	if r.steps != [2]int{} || r.bytes != 0 {
+	if r.steps != [2]int32{} || r.bytes != 0 {
 		t.Errorf("%+v", r)
 	}
 	// At line rate the limit goes.
@@ -103,7 +103,7 @@ func TestSlope(t *testing.T) {
 	c := DCQCN15()
 	var r reaction
 	r.notified(&c, 0, 40e9)
-	r.current, r.target, r.steps = 1e9, 1e9, [2]int{c.FastSteps, 0}
+	r.current, r.target, r.steps = 1e9, 1e9, [2]int32{int32(c.FastSteps), 0}
 	var from, to des.Time
 	for now := des.Time(0); to == 0; now += r.gap(1106) {
 		r.advance(&c, now)

@@ -26,7 +26,7 @@ func (h *Host) SetDMA(gbps int) {
 // buffer has a frame wait for memory.
 func (h *Host) buffer(fr *frame) {
 	w := &h.dma.wait
-	if w.bytes+fr.size > rxBuffer { // there was no pause, or nobody obeyed it
+	if w.bytes+int(fr.size) > rxBuffer { // there was no pause, or nobody obeyed it
 		h.f.delivered--
 		h.f.dropped++
 		h.port.stats.Drops++
@@ -35,7 +35,7 @@ func (h *Host) buffer(fr *frame) {
 		return
 	}
 	if w.head == nil {
-		h.f.k.At(h.f.k.Now()+h.dma.pace.of(fr.size), h.f.dmaKind, int32(h.id), 0)
+		h.f.k.At(h.f.k.Now()+h.dma.pace.of(int(fr.size)), h.f.dmaKind, int32(h.id), 0)
 	}
 	w.push(fr)
 	if w.bytes > rxBuffer/4*3 && h.f.cfg.Switch.PFC && !h.port.xoff {
@@ -48,7 +48,7 @@ func (h *Host) drained() {
 	w := &h.dma.wait
 	fr := w.pop()
 	if w.head != nil {
-		h.f.k.At(h.f.k.Now()+h.dma.pace.of(w.head.size), h.f.dmaKind, int32(h.id), 0)
+		h.f.k.At(h.f.k.Now()+h.dma.pace.of(int(w.head.size)), h.f.dmaKind, int32(h.id), 0)
 	}
 	if w.bytes < rxBuffer/2 && h.port.xoff && !h.stuck {
 		h.port.sendPause(false)

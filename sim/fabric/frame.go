@@ -36,13 +36,7 @@ const (
 // frame is what a link carries.
 type frame struct {
 	hop
-
-	flow *flow // of the packet's sender; notifyFrame: of the flow that it is about
-	from *Host // datagramFrame
-	body any   // datagramFrame
-	pkt  nic.Packet
-
-	_ [40]byte // to whole cache lines
+	pkt nic.Packet // of other kinds only the route: the flow that a notifyFrame is about, the body of a datagram
 }
 
 // hop is what every hop looks at: a cache line.
@@ -53,7 +47,8 @@ type hop struct {
 	to     *port    // the switch's to the host that it is for
 	hash   uint64   // of the choice among ways
 	in     *port    // by which it came into the switch that has it
-	size   int      // bytes in a buffer
+	size   int32    // bytes in a buffer
+	from   int32    // datagramFrame: the host
 	kind   frameKind
 	class  class
 	ecn    bool // may be marked
@@ -62,7 +57,7 @@ type hop struct {
 }
 
 // cells is what the frame takes of a switch's buffer, in bytes.
-func (fr *frame) cells() int { return (fr.size + cellBytes - 1) / cellBytes * cellBytes }
+func (fr *frame) cells() int { return (int(fr.size) + cellBytes - 1) / cellBytes * cellBytes }
 
 // fifo is a queue of frames.
 type fifo struct {
@@ -79,7 +74,7 @@ func (q *fifo) push(fr *frame) {
 	}
 	q.tail = fr
 	q.n++
-	q.bytes += fr.size
+	q.bytes += int(fr.size)
 }
 
 // pop takes the first frame, nil if there is none.
@@ -92,7 +87,7 @@ func (q *fifo) pop() *frame {
 		q.tail = nil
 	}
 	q.n--
-	q.bytes -= fr.size
+	q.bytes -= int(fr.size)
 	return fr
 }
 
@@ -112,6 +107,6 @@ func (f *Fabric) newFrame() *frame {
 
 // recycle gives a frame back to the pool.
 func (f *Fabric) recycle(fr *frame) {
-	*fr = frame{hop: hop{next: f.free}}
+	fr.hop, fr.pkt.Route = hop{next: f.free}, nil // what sends it sets the rest
 	f.free = fr
 }

@@ -11,8 +11,17 @@ import (
 
 // flow is the way from a queue pair to its peer: the NIC's route.
 type flow struct {
+	way
+	react reaction // at the sender
+}
+
+// way is what each frame needs of a flow: a line of the cache, with the first field of its
+// reaction.
+type way struct {
 	src, dst *Host
 	hash     uint64
+	peer     *nic.QP // at dst, once it is known
+	peerNum  qp.Num
 
 	// answers: it carries answers to READs. Acknowledgements must not overtake those,
 	// which would then count as lost, and go in their class from then on.
@@ -20,7 +29,6 @@ type flow struct {
 
 	nextAvail des.Time // when its limit lets the next frame go
 	notifyAt  des.Time // at the receiver: when it may send a CNP again
-	react     reaction // at the sender
 }
 
 // Host is a machine with one NIC of one port. Its methods belong to the goroutine
@@ -106,7 +114,7 @@ func (h *Host) DownlinkQueue() int { return h.port.peer.queue[data].bytes }
 // Route is part of nic.Fabric.
 func (h *Host) Route(_ *nic.NIC, _ verbs.GIDEntry, av *qp.AV) (nic.Route, error) {
 	h.f.flows++
-	fl := &flow{src: h, hash: des.Mix(uint64(h.id)<<32 ^ h.f.flows)}
+	fl := &flow{way: way{src: h, hash: des.Mix(uint64(h.id)<<32 ^ h.f.flows)}}
 	if g := av.DGID; g[10] == 0xff && g[11] == 0xff && g[12] == 10 {
 		if id := int(g[13])<<16 | int(g[14])<<8 | int(g[15]); id < len(h.f.hosts) {
 			fl.dst = h.f.hosts[id]
@@ -129,14 +137,18 @@ func (h *Host) Send(_ *nic.NIC, p *nic.Packet) nic.Ticket {
 		return 0 // nobody has that address
 	}
 	fr := h.f.newFrame()
-	fr.pkt, fr.flow, fr.to, fr.hash, fr.kind, fr.class, fr.ecn = *p, fl, fl.dst.port.peer, fl.hash, packetFrame, data, true
+	if fl.peer == nil || fl.peerNum != p.DestQP {
+		fl.peer, fl.peerNum = fl.dst.nic.QP(p.DestQP), p.DestQP
+	}
+	fr.pkt, fr.to, fr.hash, fr.kind, fr.class, fr.ecn = *p, fl.dst.port.peer, fl.hash, packetFrame, data, true
+	fr.pkt.To = fl.peer
 	if p.Op.IsReadResponse() {
 		fl.answers = true
 	}
 	if p.Op.IsAck() && !fl.answers {
 		fr.class = control
 	}
-	fr.size = lowerBytes + p.Op.HeaderBytes() + p.Payload.Len()
+	fr.size = int32(lowerBytes + p.Op.HeaderBytes() + p.Payload.Len())
 	if fr.class == data {
 		h.limit(fl, fr)
 	}
@@ -204,7 +216,7 @@ func (h *Host) process(fr *frame) {
 func (h *Host) accept(fr *frame) {
 	switch fr.kind {
 	case notifyFrame:
-		h.notified(fr.flow)
+		h.notified(fr.pkt.Route.(*flow))
 		h.f.recycle(fr)
 		return
 	case datagramFrame:
@@ -213,7 +225,7 @@ func (h *Host) accept(fr *frame) {
 		return
 	}
 	if fr.marked {
-		fr.flow.notify()
+		fr.pkt.Route.(*flow).notify()
 	}
 	h.nic.Deliver(h.f.k.Now().Duration(), &fr.pkt)
 	h.f.recycle(fr)

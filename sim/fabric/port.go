@@ -72,7 +72,7 @@ func (p *port) start() {
 	p.starting = false
 	if p.tx != nil {
 		k := p.f.k
-		k.At(k.Now()+p.pace.of(p.tx.size+gapBytes), p.kinds.sent, p.id, 0)
+		k.At(k.Now()+p.pace.of(int(p.tx.size)+gapBytes), p.kinds.sent, p.id, 0)
 	}
 }
 
@@ -136,10 +136,10 @@ func (p *port) share(both bool) class {
 		return lossy
 	}
 	if p.ahead > 0 {
-		p.ahead -= p.queue[lossy].head.size
+		p.ahead -= int(p.queue[lossy].head.size)
 		return lossy
 	}
-	p.ahead += p.queue[data].head.size
+	p.ahead += int(p.queue[data].head.size)
 	return data
 }
 

@@ -19,14 +19,20 @@ const (
 // prepare has the kernel tell of what is frequent.
 func (f *Fabric) prepare() {
 	k := &f.portKinds[ofSwitch]
-	hop := func(a, _ int32) { f.ports[a].prefetch() }
-	f.k.Soon(k.sent, hop, nil)
-	f.k.Soon(k.kick, hop, nil)
-	f.k.Soon(k.arrive, func(a, _ int32) {
+	out := func(a, _ int32) { f.ports[a].prefetch() }
+	f.k.Soon(k.sent, out, nil)
+	f.k.Soon(k.kick, out, nil)
+	first := func(a, _ int32) {
 		if fr := f.ports[a].wire.head; fr != nil {
 			prefetch.Object(&fr.hop)
 		}
-	}, nil)
+	}
+	second := func(a, _ int32) {
+		if fr := f.ports[a].wire.head; fr != nil && fr.next != nil {
+			prefetch.Object(&fr.next.hop)
+		}
+	}
+	f.k.Soon(k.arrive, first, second, nil)
 	k = &f.portKinds[ofHost]
 	for _, kind := range []des.Kind{k.sent, k.kick} {
 		f.k.Soon(kind,
@@ -36,13 +42,22 @@ func (f *Fabric) prepare() {
 				p.host.prefetchNext(0)
 			},
 			func(a, _ int32) { f.ports[a].host.prefetchNext(1) },
+			func(a, _ int32) { f.ports[a].host.prefetchNext(2) },
+			func(a, _ int32) { f.ports[a].host.prefetchNext(3) },
 		)
 	}
 	f.k.Soon(k.arrive,
-		func(a, _ int32) { prefetch.Object(f.ports[a].wire.head) },
+		func(a, _ int32) {
+			if fr := f.ports[a].wire.head; fr != nil {
+				prefetch.Object(&fr.hop)
+				fr.pkt.Prefetch()
+			}
+		},
 		func(a, _ int32) { f.ports[a].arrives(0) },
 		func(a, _ int32) { f.ports[a].arrives(1) },
 		func(a, _ int32) { f.ports[a].arrives(2) },
+		func(a, _ int32) { f.ports[a].arrives(3) },
+		second,
 	)
 	f.k.Soon(f.ringKind,
 		func(a, b int32) {
@@ -52,6 +67,8 @@ func (f *Fabric) prepare() {
 		},
 		func(a, b int32) { prefetchQPs(f.hosts[a].rings.Look(b), 0) },
 		func(a, b int32) { prefetchQPs(f.hosts[a].rings.Look(b), 1) },
+		func(a, b int32) { prefetchQPs(f.hosts[a].rings.Look(b), 2) },
+		func(a, b int32) { prefetchQPs(f.hosts[a].rings.Look(b), 3) },
 	)
 }
 
@@ -61,7 +78,8 @@ func prefetchQPs(qps []*nic.QP, step int) {
 	}
 }
 
-// prefetchQP gets a queue pair that will send, then its next request and its way.
+// prefetchQP gets a queue pair that will send, then its next request and its way, then that
+// one's memory.
 func prefetchQP(q *nic.QP, step int) {
 	q.Prefetch(step)
 	if step == 1 {
@@ -71,7 +89,7 @@ func prefetchQP(q *nic.QP, step int) {
 
 func prefetchRoute(q *nic.QP) {
 	if fl, ok := q.Route().(*flow); ok {
-		prefetch.Object(fl)
+		prefetch.Object(&fl.way)
 	}
 }
 
@@ -79,6 +97,9 @@ func prefetchRoute(q *nic.QP) {
 func (p *port) prefetch() {
 	if p.tx != nil {
 		prefetch.Object(&p.tx.hop)
+	}
+	if fr := p.queue[control].head; fr != nil {
+		prefetch.Object(&fr.hop)
 	}
 	if fr := p.queue[data].head; fr != nil {
 		prefetch.Object(&fr.hop)
@@ -95,13 +116,16 @@ func (h *Host) prefetchNext(step int) {
 // arrives gets what the first frame on the wire to a host needs there.
 func (p *port) arrives(step int) {
 	fr, h := p.wire.head, p.peer.host
-	if fr == nil || fr.kind != packetFrame {
+	if fr == nil {
 		return
 	}
-	h.nic.Prefetch(step, &fr.pkt)
-	if step == 1 {
-		if q := h.nic.QP(fr.pkt.DestQP); q != nil {
-			prefetchRoute(q)
-		}
+	if fl, ok := fr.pkt.Route.(*flow); ok && step == 0 && (fr.marked || fr.kind == notifyFrame) {
+		prefetch.Object(fl)
+	}
+	if fr.pkt.To == nil || fr.kind != packetFrame {
+		return
+	}
+	if h.nic.Prefetch(step, &fr.pkt); step == 1 {
+		prefetchRoute(fr.pkt.To)
 	}
 }

@@ -75,12 +75,12 @@ func (s *Switch) next(fr *frame) *port {
 func (s *Switch) admit(in, out *port, fr *frame) bool {
 	cfg := &s.f.cfg.Switch
 	n := fr.cells()
-	if cfg.EgressBytes > 0 && out.queue[fr.class].bytes+fr.size > cfg.EgressBytes {
+	if cfg.EgressBytes > 0 && out.queue[fr.class].bytes+int(fr.size) > cfg.EgressBytes {
 		return false
 	}
 	switch {
 	case fr.class == lossy: // a share of what is free
-		if q := &out.queue[lossy]; s.used+n > s.pool || float64(q.bytes+fr.size) > float64(cfg.LossyShare)*float64(s.pool-s.used) {
+		if q := &out.queue[lossy]; s.used+n > s.pool || float64(q.bytes+int(fr.size)) > float64(cfg.LossyShare)*float64(s.pool-s.used) {
 			return false
 		}
 		s.used += n

@@ -31,24 +31,18 @@ const (
 
 // CQ is a completion queue: a ring that the NIC fills and one goroutine empties.
 type CQ struct {
-	Owner any // the driver's
-
 	ring   []entry
 	mask   index
 	cap    int
-	sink   Sink   // takes completions in place of the ring; may be nil
 	notify func() // tells the owner's Wait: an event; must not block
 
-	_    [64]byte      // the two sides on cache lines of their own
-	tail atomic.Uint32 // next entry to fill; written by the NIC
-	arm  atomic.Uint32
-	over atomic.Bool // a completion was dropped; written by the NIC
+	_ [64]byte // the two sides on cache lines of their own
+	filler
 
 	_    [64]byte
 	head atomic.Uint32 // next entry to poll; written by the owner
 
 	_      [64]byte
-	nic    *NIC
 	users  int // queue ends that use it
 	held   []entry
 	passed int   // receive completions that overtook the held ones
@@ -57,11 +51,21 @@ type CQ struct {
 	qps    []*QP
 }
 
+// filler is what the NIC needs to add a completion.
+type filler struct {
+	Owner any // the driver's
+	nic   *NIC
+	sink  Sink          // takes completions in place of the ring; may be nil
+	tail  atomic.Uint32 // next entry to fill; written by the NIC
+	arm   atomic.Uint32
+	over  atomic.Bool // a completion was dropped; written by the NIC
+}
+
 // CreateCQ makes a completion queue of at least entries. notify is called from
 // the NIC when an armed event happened or the queue overflowed.
 func (n *NIC) CreateCQ(entries int, notify func()) *CQ {
 	size := ringSize(entries)
-	return &CQ{ring: make([]entry, size), mask: index(size - 1), cap: entries, notify: notify, nic: n}
+	return &CQ{ring: make([]entry, size), mask: index(size - 1), cap: entries, notify: notify, filler: filler{nic: n}}
 }
 
 // Sink takes a completion: of a receive or a send, solicited or not. It is called
@@ -73,7 +77,7 @@ type Sink func(c cq.Completion, recv, solicited bool) (taken bool)
 // hardware on top of the NIC: completions go to the sink, and their requests' slots
 // are free at once.
 func (n *NIC) CreateSinkCQ(entries int, notify func(), sink Sink) *CQ {
-	return &CQ{cap: entries, sink: sink, notify: notify, nic: n}
+	return &CQ{cap: entries, notify: notify, filler: filler{nic: n, sink: sink}}
 }
 
 // ringSize is the least power of two that is at least n and 1.

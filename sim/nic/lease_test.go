@@ -101,16 +101,16 @@ func TestKeys(t *testing.T) {
 			}
 			seen[k] = true
 		}
-		if n.local(pd, r.LKey, r.Addr, 1, true); n.remote(&QP{pd: pd}, r.RKey, r.Addr, 1, mr.RemoteRead) != r {
+		if n.local(pd, r.LKey, r.Addr, 1, true); n.remote(&QP{busy: busy{pd: pd}}, r.RKey, r.Addr, 1, mr.RemoteRead) != r {
 			t.Fatalf("region %d is not found by its key", i)
 		}
-		if n.remote(&QP{pd: pd}, mr.RKey(r.LKey), r.Addr, 1, mr.RemoteRead) != nil {
+		if n.remote(&QP{busy: busy{pd: pd}}, mr.RKey(r.LKey), r.Addr, 1, mr.RemoteRead) != nil {
 			t.Fatalf("region %d is found by its local key", i)
 		}
 		live = append(live, r)
 		if len(live) == 3 {
 			n.DestroyRegion(live[0])
-			if n.remote(&QP{pd: pd}, live[0].RKey, live[0].Addr, 1, mr.RemoteRead) != nil || n.Region(live[0].LKey) != nil {
+			if n.remote(&QP{busy: busy{pd: pd}}, live[0].RKey, live[0].Addr, 1, mr.RemoteRead) != nil || n.Region(live[0].LKey) != nil {
 				t.Fatalf("region %d is found after its end", i)
 			}
 			live = live[1:]

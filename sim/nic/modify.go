@@ -33,7 +33,7 @@ func (n *NIC) Modify(q *QP, a *qp.Attr, mask qp.AttrMask) error {
 	var sgid verbs.GIDEntry
 	var route Route
 	if mask&qp.MaskAV != 0 {
-		port := q.port
+		port := int(q.port)
 		if mask&qp.MaskPort != 0 {
 			port = int(a.Port)
 		}
@@ -57,7 +57,7 @@ func (n *NIC) checkAttr(q *QP, a *qp.Attr, mask qp.AttrMask) error {
 	if err := a.CheckValues(mask); err != nil {
 		return err
 	}
-	port := q.port
+	port := int(q.port)
 	if mask&qp.MaskPort != 0 {
 		port = int(a.Port)
 		if port > len(n.ports) {
@@ -125,7 +125,7 @@ func (q *QP) set(a *qp.Attr, mask qp.AttrMask) {
 	}
 	put(qp.MaskAccess, func() { d.Access = a.Access })
 	put(qp.MaskPKeyIndex, func() { d.PKeyIndex = a.PKeyIndex })
-	put(qp.MaskPort, func() { d.Port, q.port = a.Port, int(a.Port) })
+	put(qp.MaskPort, func() { d.Port, q.port = a.Port, int32(a.Port) })
 	put(qp.MaskAV, func() { d.AV = a.AV })
 	put(qp.MaskPathMTU, func() { d.PathMTU = a.PathMTU })
 	put(qp.MaskAckTimeout, func() { d.AckTimeout = a.AckTimeout })

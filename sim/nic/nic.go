@@ -118,7 +118,7 @@ func (n *NIC) Deliver(now time.Duration, p *Packet) {
 
 func (n *NIC) deliver(p *Packet) {
 	n.stats.PacketsReceived++
-	q := n.qps.get(p.DestQP)
+	q := n.dest(p)
 	if q == nil || n.lost || !q.takes(p) {
 		n.stats.PacketsDropped++
 		return
@@ -135,6 +135,14 @@ func (n *NIC) deliver(p *Packet) {
 	default:
 		n.stats.PacketsDropped++
 	}
+}
+
+// dest is the queue pair that a packet is for, nil if there is none.
+func (n *NIC) dest(p *Packet) *QP {
+	if q := p.To; q != nil && q.num == p.DestQP && !q.gone {
+		return q
+	}
+	return n.qps.get(p.DestQP)
 }
 
 // Ring is the doorbell of a queue pair.
@@ -252,7 +260,7 @@ func (n *NIC) failOverflowed() {
 func (n *NIC) Deadline() (at time.Duration, ok bool) {
 	at = never
 	if len(n.timers) > 0 {
-		at = n.timers[0].wakeAt
+		at = n.timers[0].at
 	}
 	if len(n.holding) > 0 {
 		at = min(at, n.heldUntil)

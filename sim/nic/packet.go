@@ -162,17 +162,11 @@ func (o Op) IsReadResponse() bool { return o >= OpReadRespFirst && o <= OpReadRe
 func (o Op) IsRead() bool { return o >= OpReadRequest && o <= OpReadRespOnly }
 
 // Packet is one packet between two NICs, headers as fields. It is a plain value;
-// its payload refers to memory of the sender.
+// its payload refers to memory of the sender. Of its three lines of the cache, those
+// whose payload is not read need two.
 type Packet struct {
 	Route     Route // the fabric's; where the packet goes
-	SGID      verbs.GID
-	DGID      verbs.GID
-	GIDType   verbs.GIDType
-	Op        Op
-	Syndrome  Syndrome // OpAck, OpAtomicAck, last and only READ responses
-	MTU       qp.MTU   // the sender's path MTU, for fabrics that do not segment; 0: not told
-	AckReq    bool
-	Solicited bool
+	To        *QP   // of the NIC that it goes to, if the fabric knows; nil: that one looks DestQP up
 	DestQP    qp.Num
 	PSN       qp.PSN
 	MSN       uint32 // messages completed by the responder, 24 bits
@@ -180,9 +174,17 @@ type Packet struct {
 	RKey      mr.RKey
 	Length    uint32 // of the whole WRITE or READ
 	Addr      uint64 // remote address of a WRITE, READ or atomic
+	GIDType   verbs.GIDType
+	Op        Op
+	Syndrome  Syndrome // OpAck, OpAtomicAck, last and only READ responses
+	MTU       qp.MTU   // the sender's path MTU, for fabrics that do not segment; 0: not told
+	AckReq    bool
+	Solicited bool
+	SGID      verbs.GID
+	DGID      verbs.GID
+	Payload   Payload
 	Compare   uint64 // OpCompareSwap
 	Swap      uint64 // OpCompareSwap: new value; OpFetchAdd: summand; OpAtomicAck: old value
-	Payload   Payload
 }
 
 // String shows the headers.

@@ -11,11 +11,11 @@ type segment struct {
 
 // Payload refers to the bytes that a packet carries, in the sender's memory.
 type Payload struct {
-	lease *lease    // of the requester that owns the memory; nil for a responder's
+	lease *lease // of the requester that owns the memory; nil for a responder's
+	off   int    // first byte of the payload in the memory
+	n     int
 	one   segment   // the memory, if it is one piece
 	many  []segment // or else its pieces
-	off   int       // first byte of the payload in the memory
-	n     int
 }
 
 // BytesPayload makes a payload of bytes that nobody changes while the packet

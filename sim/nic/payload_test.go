@@ -55,7 +55,7 @@ func TestTimersInOrder(t *testing.T) {
 	var h timers
 	all := make([]*QP, 50)
 	for i := range all {
-		all[i] = &QP{timerAt: -1, busy: busy{state: 3}}
+		all[i] = &QP{busy: busy{state: 3, timerAt: -1}}
 	}
 	for step := range 5000 {
 		q := all[r.IntN(len(all))]
@@ -63,7 +63,7 @@ func TestTimersInOrder(t *testing.T) {
 		case 0, 1:
 			q.ackDeadline = time.Duration(1 + r.IntN(1000))
 			h.arm(q)
-			if q.timerAt < 0 || h[q.timerAt] != q || q.wakeAt > q.ackDeadline {
+			if q.timerAt < 0 || h[q.timerAt] != (timer{q.wakeAt, q}) || q.wakeAt > q.ackDeadline {
 				t.Fatalf("step %d: armed for %v at %d, %v", step, q.ackDeadline, q.timerAt, q.wakeAt)
 			}
 		case 2:

@@ -1,46 +1,99 @@
 package nic
 
-import "github.com/byteexpress/byteexpress/internal/prefetch"
+import (
+	"github.com/byteexpress/byteexpress/internal/prefetch"
+	"github.com/byteexpress/byteexpress/mr"
+)
 
-// Prefetch has the cache get what a packet that will be delivered needs: its queue pair,
-// then its request there, then that one's memory.
+// Prefetch has the cache get what a packet that will be delivered needs, of which its
+// headers are there: its queue pair, then its request there, and its payload, then that
+// request's memory and the region of that. p.To is set.
 func (n *NIC) Prefetch(step int, p *Packet) {
-	q := n.qps.like(p.DestQP)
-	if q == nil {
-		return
-	}
-	f := p.Op.flags()
+	q, f := p.To, p.Op.flags()
+	takesRecv := f&(isSend|hasImm) != 0
 	switch {
 	case step == 0:
 		prefetch.Object(&q.busy)
-		prefetch.Object(&q.sq.ring)
-		if f&(isSend|hasImm) != 0 {
+		if takesRecv {
 			prefetch.Object(&q.rq)
+			prefetch.Object(&p.Payload)
 		}
-	case f&isResponse != 0:
-		if step == 1 {
-			prefetch.Object(q.sq.at(q.sq.una))
-		}
-	case f&(isSend|hasImm) == 0:
-	case step == 1:
+	case step == 1 && f&isResponse != 0:
+		prefetch.Object(q.sq.at(q.sq.una))
+		prefetch.Object(&q.sendCQ.filler)
+	case step == 1 && takesRecv:
 		prefetch.Object(q.rq.at(q.rq.una))
 		prefetch.Object(&q.rq.segments(q.rq.una)[0])
-	default:
+		prefetch.Object(&q.recvCQ.filler)
+		if f&isSend != 0 {
+			p.Payload.prefetch()
+		}
+	case step == 2 && f&isResponse != 0:
+		prefetch.Of(q.sendCQ.Owner, 128)
+	case !takesRecv:
+	case step == 2:
+		prefetch.Of(q.recvCQ.Owner, 128)
 		for _, g := range q.rq.segments(q.rq.una) {
 			prefetch.Memory(g.Addr, uint64(min(g.Length, 32)))
+			n.keys.prefetch(g.LKey)
+		}
+	default:
+		for _, g := range q.rq.segments(q.rq.una) {
+			prefetch.Object(n.keys.get(g.LKey))
 		}
 	}
 }
 
+// prefetch gets the first bytes of the payload, and what holds them.
+func (p *Payload) prefetch() {
+	prefetch.Object(p.lease)
+	prefetch.Object(p.one.region)
+	if b := p.one.b; len(b) > 0 {
+		prefetch.Object(&b[p.off%len(b)])
+	}
+}
+
+// prefetch gets the place of a key.
+func (t *keyTable) prefetch(k mr.LKey) {
+	if i := (uint32(k) ^ t.mask) >> tagBits; int64(i) < int64(len(t.slots)) {
+		prefetch.Object(&t.slots[i])
+	}
+}
+
+// Prefetch gets the headers of a packet.
+func (p *Packet) Prefetch() {
+	prefetch.Object(&p.Route)
+	prefetch.Object(&p.DGID)
+}
+
 // Prefetch has the cache get what the queue pair needs to send: itself, then its next
-// request.
+// request, then the region of that.
 func (q *QP) Prefetch(step int) {
-	if step == 0 {
+	switch step {
+	case 0:
 		prefetch.Object(&q.busy)
 		prefetch.Object(&q.sq)
+	case 1:
+		prefetch.Object(q.sq.at(q.cur))
+		prefetch.Object(&q.sq.segments(q.cur)[0])
+		prefetch.Object(&q.sq.resolved(q.cur)[0])
+	case 2:
+		q.nic.keys.prefetch(q.sq.segments(q.cur)[0].LKey)
+	default:
+		prefetch.Object(q.nic.keys.get(q.sq.segments(q.cur)[0].LKey))
+	}
+}
+
+// PrefetchPost has the cache get what PostSend needs: the queue pair, then the place of the
+// next request.
+func (q *QP) PrefetchPost(step int) {
+	if step == 0 {
+		prefetch.Object(&q.soft)
+		prefetch.Object(&q.sq)
+		prefetch.Object(&q.caps)
 		return
 	}
-	prefetch.Object(q.sq.at(q.cur))
-	prefetch.Object(&q.sq.segments(q.cur)[0])
-	prefetch.Object(&q.sq.resolved(q.cur)[0])
+	next := q.sq.posted()
+	prefetch.Object(q.sq.at(next))
+	prefetch.Object(&q.sq.segments(next)[0])
 }

@@ -17,21 +17,16 @@ type QP struct {
 	sq sendQueue
 	rq recvQueue
 
-	pd      *PD
 	caps    qp.Caps
-	sigAll  bool
 	failed  atomic.Bool // in the error state: receives need a doorbell
-	timerAt int32       // place in NIC.timers, -1: none
-	port    int
-	srq     *SRQ // rq then holds only the receive that was taken last
-	ticket  Ticket
-	retired *lease   // of the last life
-	bound   int      // windows
-	replay  []answer // atomics answered lately, to be answered alike if asked again
-	Owner   any      // the driver's
+	srq     *SRQ        // rq then holds only the receive that was taken last
+	retired *lease      // of the last life
+	bound   int         // windows
+	replay  []answer    // atomics answered lately, to be answered alike if asked again
+	Owner   any         // the driver's
 }
 
-// busy is what packets need of a queue pair: five lines.
+// busy is what packets need of a queue pair: with the first fields of sq, six lines.
 type busy struct {
 	// Connection.
 	attr    qp.Attr
@@ -42,6 +37,8 @@ type busy struct {
 	state   qp.State
 	sgType  verbs.GIDType
 	isReady bool
+	gone    bool // destroyed
+	sigAll  bool
 	offered bool          // to the driver, which has not called Transmit since
 	soft    atomic.Uint32 // qp.State as the application knows it
 	life    atomic.Uint32 // counts resets: tells completions of an earlier life
@@ -55,6 +52,10 @@ type busy struct {
 	sendCQ  *CQ
 	recvCQ  *CQ
 	wakeAt  time.Duration // key in NIC.timers
+	timerAt int32         // place there, -1: none
+	port    int32
+	ticket  Ticket
+	pd      *PD
 }
 
 // CreateQP makes a queue pair in state RESET; srq may be nil. The capacities were
@@ -63,7 +64,7 @@ func (n *NIC) CreateQP(pd *PD, sendCQ, recvCQ *CQ, srq *SRQ, caps qp.Caps, sigAl
 	if n.qps.n >= n.cfg.Attr.MaxQP {
 		return nil, verbs.ErrLimit
 	}
-	q := &QP{busy: busy{nic: n, sendCQ: sendCQ, recvCQ: recvCQ}, pd: pd, caps: caps, sigAll: sigAll, srq: srq, timerAt: -1}
+	q := &QP{busy: busy{nic: n, pd: pd, sendCQ: sendCQ, recvCQ: recvCQ, sigAll: sigAll, timerAt: -1}, caps: caps, srq: srq}
 	q.caps.Windows = n.cfg.Attr.Flags.Windows()
 	q.sq.init(&q.caps)
 	if srq != nil {
@@ -100,6 +101,7 @@ func (n *NIC) newNum() qp.Num {
 func (n *NIC) DestroyQP(q *QP) {
 	n.timers.remove(q)
 	n.qps.remove(q)
+	q.gone = true
 	q.newLife()
 	if q.srq != nil {
 		q.srq.users--

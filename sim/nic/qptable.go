@@ -21,14 +21,6 @@ func (t *qpTable) get(num qp.Num) *QP {
 	return nil
 }
 
-// like gives the queue pair of a number, or another one.
-func (t *qpTable) like(num qp.Num) *QP {
-	if len(t.slots) == 0 {
-		return nil
-	}
-	return t.slots[int(num)&(len(t.slots)-1)]
-}
-
 // grow makes room for one more.
 func (t *qpTable) grow() {
 	if 2*t.n < len(t.slots) {

@@ -59,10 +59,10 @@ type sendWQE struct {
 type sendQueue struct {
 	ring
 	wqes   []sendWQE
-	nsge   int32    // segments a request
-	nin    int32    // inline bytes a request
 	sges   []qp.SGE // as posted
 	segs   []segment
+	nsge   int32 // segments a request
+	nin    int32 // inline bytes a request
 	inline []byte
 	binds  []qp.Bind // of BIND_MW
 }

@@ -8,8 +8,14 @@ const never = time.Duration(1<<63 - 1)
 // timers is a binary heap of queue pairs by the time at which they are looked at
 // next. That time may be earlier than the queue pair's true deadline, since
 // acknowledgement deadlines move on with each message: a queue pair is put back
-// lazily when its time comes.
-type timers []*QP
+// lazily when its time comes. The times lie in the heap, so that to look at the first, as
+// each event does, touches no queue pair.
+type timers []timer
+
+type timer struct {
+	at time.Duration // q.wakeAt
+	q  *QP
+}
 
 // arm makes sure that q is looked at by its deadline.
 func (t *timers) arm(q *QP) {
@@ -20,17 +26,18 @@ func (t *timers) arm(q *QP) {
 	q.wakeAt = d
 	if q.timerAt < 0 {
 		q.timerAt = int32(len(*t))
-		*t = append(*t, q)
+		*t = append(*t, timer{q: q})
 	}
+	(*t)[q.timerAt].at = d
 	t.up(int(q.timerAt))
 }
 
 // pop removes and gives a queue pair whose time has come, nil if none.
 func (t *timers) pop(now time.Duration) *QP {
-	if len(*t) == 0 || (*t)[0].wakeAt > now {
+	if len(*t) == 0 || (*t)[0].at > now {
 		return nil
 	}
-	q := (*t)[0]
+	q := (*t)[0].q
 	t.remove(q)
 	return q
 }
@@ -43,8 +50,8 @@ func (t *timers) remove(q *QP) {
 	h := *t
 	last := len(h) - 1
 	h[i] = h[last]
-	h[i].timerAt = int32(i)
-	h[last] = nil
+	h[i].q.timerAt = int32(i)
+	h[last] = timer{}
 	*t = h[:last]
 	q.timerAt = -1
 	if i < last {
@@ -55,13 +62,13 @@ func (t *timers) remove(q *QP) {
 
 func (t timers) swap(i, j int) {
 	t[i], t[j] = t[j], t[i]
-	t[i].timerAt, t[j].timerAt = int32(i), int32(j)
+	t[i].q.timerAt, t[j].q.timerAt = int32(i), int32(j)
 }
 
 func (t timers) up(i int) {
 	for i > 0 {
 		p := (i - 1) / 2
-		if t[p].wakeAt <= t[i].wakeAt {
+		if t[p].at <= t[i].at {
 			return
 		}
 		t.swap(p, i)
@@ -75,10 +82,10 @@ func (t timers) down(i int) {
 		if c >= len(t) {
 			return
 		}
-		if c+1 < len(t) && t[c+1].wakeAt < t[c].wakeAt {
+		if c+1 < len(t) && t[c+1].at < t[c].at {
 			c++
 		}
-		if t[i].wakeAt <= t[c].wakeAt {
+		if t[i].at <= t[c].at {
 			return
 		}
 		t.swap(i, c)

@@ -34,6 +34,7 @@ type engines struct {
 
 // engineLine is a connection with its sockets.
 type engineLine struct {
+	ends [2]end // Users of the sockets
 	line
 	socks [2]*core.Socket
 }
@@ -71,12 +72,12 @@ func newEngines(s *Scenario, v *Variant) (*engines, error) {
 		app.Opened = n.opened
 		app.Incoming = n.incoming
 		app.Message = func(k *core.Socket, b []byte) {
-			if e := k.User.(end); e.l.got[e.i] != nil {
+			if e := k.User.(*end); e.l.got[e.i] != nil {
 				e.l.got[e.i](len(b))
 			}
 		}
 		app.Closed = func(k *core.Socket, err error) {
-			if e := k.User.(end); e.l.failed != nil {
+			if e := k.User.(*end); e.l.failed != nil {
 				failed := e.l.failed
 				e.l.failed = nil
 				failed(err)
@@ -108,8 +109,9 @@ func (n *engines) dial(from, to int) (*line, error) {
 		return nil, errors.Wrapf(err, "host %d to host %d", from, to)
 	}
 	l := &engineLine{line: line{hosts: [2]int{from, to}}}
+	l.ends = [2]end{{l, 0}, {l, 1}}
 	l.socks[0] = k
-	k.User = end{l, 0}
+	k.User = &l.ends[0]
 	l.send = func(end, size int, done func(error)) error {
 		return n.c.Node(l.hosts[end]).SendBytes(l.socks[end], size, done)
 	}
@@ -123,7 +125,7 @@ func (n *engines) incoming(k *core.Socket, service string) {
 	i, _ := strconv.Atoi(service)
 	l := n.lines[i]
 	l.socks[1] = k
-	k.User = end{l, 1}
+	k.User = &l.ends[1]
 	if n.v.Get {
 		n.fail(k.Engine().SetGet(k, true))
 	}
