@@ -31,7 +31,8 @@ type line struct {
 
 	ops     atomic.Int64 // sent and completed, or round trips
 	sent    int64
-	wall    time.Duration
+	began   time.Time // the sender
+	ended   time.Time
 	lat     *hist.Recorder
 	peak    peak.Meter
 	stopped bool
@@ -121,23 +122,23 @@ func (l *line) take(ctx context.Context) (pc *parcel, err error) {
 }
 
 // more reports whether to begin message m.
-func (l *line) more(m int64, began, now time.Time) bool {
+func (l *line) more(m int64, now time.Time) bool {
 	if l.stop.Load() {
 		l.stopped = true
 		return false
 	}
 	if l.p.Duration > 0 {
-		return now.Sub(began) < l.p.Duration
+		return now.Sub(l.began) < l.p.Duration
 	}
 	return m < int64(l.p.Iters)
 }
 
 // send keeps Depth messages posted until all are done.
 func (l *line) send(ctx context.Context) error {
-	began := time.Now()
-	l.peak.Start(began, l.size)
-	now := began
-	for m := int64(0); l.more(m, began, now); m++ {
+	l.began = time.Now()
+	l.peak.Start(l.began, l.size)
+	now := l.began
+	for m := int64(0); l.more(m, now); m++ {
 		pc, err := l.take(ctx)
 		if err != nil {
 			return err
@@ -162,7 +163,7 @@ func (l *line) send(ctx context.Context) error {
 		now = l.completed(pc)
 		idle = append(idle, pc)
 	}
-	l.wall = time.Since(began)
+	l.ended = time.Now()
 	l.peak.End(now, l.ops.Load())
 	return nil
 }
@@ -230,9 +231,9 @@ func (l *line) complete() {
 
 // ping sends a message, waits for the answer, and records the round trip.
 func (l *line) ping(ctx context.Context) error {
-	began := time.Now()
-	now := began
-	for m := int64(0); l.more(m, began, now); m++ {
+	l.began = time.Now()
+	now := l.began
+	for m := int64(0); l.more(m, now); m++ {
 		pc, err := l.take(ctx)
 		if err != nil {
 			return err
@@ -251,7 +252,7 @@ func (l *line) ping(ctx context.Context) error {
 		l.check(b, m)
 		l.on.free(b)
 	}
-	l.wall = time.Since(began)
+	l.ended = time.Now()
 	return nil
 }
 

@@ -17,12 +17,13 @@ import (
 	"github.com/byteexpress/byteexpress/verbs"
 )
 
-// verdict is what an end measured as sender, and found wrong.
+// verdict is what an end measured, and found wrong.
 type verdict struct {
 	Mismatch string  `json:"mismatch,omitempty"`
-	Ops      int64   `json:"ops"`
-	Seconds  float64 `json:"seconds"`
+	Ops      int64   `json:"ops"`     // as sender
+	Seconds  float64 `json:"seconds"` // from the first message of all until the last was sent
 	PeakBps  float64 `json:"peak_bytes_per_s"`
+	Behind   float64 `json:"behind_s"` // that it went on to receive when the peer had sent the last
 }
 
 // Run measures every size over an agreed control connection; the client initiates.
@@ -91,6 +92,8 @@ type round struct {
 	size   int
 	lines  []*line
 	stop   atomic.Bool
+	told   atomic.Int64  // when the peer had sent its last message, since an end's began
+	behind time.Duration // verdict.Behind
 }
 
 // manyBytes is the size of all messages together from which a latency test makes do with
@@ -149,6 +152,7 @@ func (r *round) measure(ctx context.Context, stop <-chan struct{}, sink report.S
 func (r *round) run(ctx context.Context, stop <-chan struct{}) (spent cost.Spent, peer verdict, err error) {
 	finished, tell := context.WithCancel(ctx)
 	defer tell()
+	began := time.Now()
 	s := r.c.Begin(ctx, func(body json.RawMessage) error {
 		var sent []int64
 		if err := json.Unmarshal(body, &sent); err != nil {
@@ -160,6 +164,7 @@ func (r *round) run(ctx context.Context, stop <-chan struct{}) (spent cost.Spent
 		for i, l := range r.lines {
 			l.target.Store(sent[i])
 		}
+		r.told.Store(int64(time.Since(began)))
 		tell()
 		return nil
 	})
@@ -220,7 +225,12 @@ func (r *round) run(ctx context.Context, stop <-chan struct{}) (spent cost.Spent
 	if err != nil {
 		return spent, peer, err
 	}
+	if r.told.Load() > 0 {
+		r.behind = time.Since(began) - time.Duration(r.told.Load())
+	}
 	err = s.Conclude(func() any { return r.verdict() }, &peer)
+	whole := meter.Since() // with what receivers still had to do
+	spent.CPU, spent.Wall = whole.CPU, whole.Wall
 	return spent, peer, err
 }
 
@@ -238,14 +248,22 @@ func (r *round) counts() []int64 {
 }
 
 func (r *round) verdict() (v verdict) {
+	v.Behind = r.behind.Seconds()
+	first, last := r.lines[0].began, r.lines[0].ended
 	for _, l := range r.lines {
+		if l.began.Before(first) {
+			first = l.began
+		}
+		if l.ended.After(last) {
+			last = l.ended
+		}
 		if v.Mismatch == "" {
 			v.Mismatch = l.bad
 		}
 		v.Ops += l.ops.Load()
-		v.Seconds = max(v.Seconds, l.wall.Seconds())
 		v.PeakBps += l.peak.Bps()
 	}
+	v.Seconds = last.Sub(first).Seconds()
 	return v
 }
 
@@ -262,6 +280,10 @@ func (r *round) progress() (done, total int64) {
 // sample puts the results together.
 func (r *round) sample(spent *cost.Spent, peer *verdict) (*report.Sample, error) {
 	mine := r.verdict()
+	if !r.p.Latency { // what was sent has to arrive
+		mine.Seconds += peer.Behind
+		peer.Seconds += mine.Behind
+	}
 	s := &report.Sample{
 		Name: r.p.Transport, SizeBytes: r.size, Sockets: r.p.Sockets, Ops: mine.Ops, Wall: time.Duration(mine.Seconds * float64(time.Second)), Spent: spent,
 		Halved: r.p.Latency, Bars: r.p.Histogram, Latency: hist.New(),
