@@ -67,7 +67,9 @@ func (l *line) stock(n int) error {
 		fill(b, l.p.seed(l.index, l.client))
 		pc := &parcel{b: b}
 		pc.done = func(err error) {
-			pc.err = err
+			if err != nil { // else its line stays the sender's
+				pc.err = err
+			}
 			l.free <- pc
 		}
 		l.free <- pc
@@ -90,11 +92,8 @@ func (l *line) clear(ctx context.Context) {
 	}
 }
 
-// post sends message m with a buffer. It is now that late: reading the clock takes as
-// long as a part of sending a short message.
-func (l *line) post(pc *parcel, m int64, now time.Time) error {
-	stamp(pc.b, m)
-	pc.at = now
+// post sends message m, with a buffer that has it.
+func (l *line) post(pc *parcel, m int64) error {
 	if err := l.sock.Post(pc.b, pc.done); err != nil {
 		l.free <- pc // it stays ours
 		return err
@@ -138,44 +137,68 @@ func (l *line) send(ctx context.Context) error {
 	l.began = time.Now()
 	l.peak.Start(l.began, l.size)
 	now := l.began
-	for m := int64(0); l.more(m, now); m++ {
-		pc, err := l.take(ctx)
-		if err != nil {
-			return err
+	burst := make([]*parcel, 0, l.held)
+	for m := int64(0); l.more(m, now); {
+		// As many as there are: goroutine and worker, if they run on two cores, then pass
+		// each other's memory back and forth less often, and the clock, which takes as long
+		// as a part of sending a short message, is read once.
+		burst = burst[:0]
+		for more := true; more; {
+			pc, err := l.take(ctx)
+			if err != nil {
+				l.putBack(burst)
+				return err
+			}
+			burst = append(burst, pc)
+			more = len(l.free) > 0 && (l.p.Duration > 0 || m+int64(len(burst)) < int64(l.p.Iters))
 		}
-		now = l.completed(pc)
-		if err := l.post(pc, m, now); err != nil {
-			return err
+		now = l.completed(burst)
+		for i, pc := range burst {
+			stamp(pc.b, m+int64(i))
+			pc.at = now
+		}
+		for i, pc := range burst {
+			if err := l.post(pc, m); err != nil {
+				l.putBack(burst[i+1:])
+				return err
+			}
+			m++
 		}
 	}
 	// All buffers back: all messages are done.
-	var idle []*parcel
-	defer func() {
-		for _, pc := range idle {
-			l.free <- pc
-		}
-	}()
+	burst = burst[:0]
+	defer func() { l.putBack(burst) }()
 	for range l.held {
 		pc, err := l.take(ctx)
 		if err != nil {
 			return err
 		}
-		now = l.completed(pc)
-		idle = append(idle, pc)
+		burst = append(burst, pc)
+		now = l.completed(burst[len(burst)-1:])
 	}
 	l.ended = time.Now()
 	l.peak.End(now, l.ops.Load())
 	return nil
 }
 
-// completed books the message that a buffer carried, if it carried one.
-func (l *line) completed(pc *parcel) time.Time {
-	now := time.Now()
-	if !pc.at.IsZero() {
-		l.lat.Record(now.Sub(pc.at))
-		l.peak.At(now, l.ops.Add(1))
+// completed books the messages that buffers carried, of those that carried one.
+func (l *line) completed(burst []*parcel) time.Time {
+	now, n := time.Now(), 0
+	for _, pc := range burst {
+		if !pc.at.IsZero() {
+			l.lat.Record(now.Sub(pc.at))
+			n++
+		}
 	}
+	l.peak.At(now, l.ops.Add(int64(n)))
 	return now
+}
+
+// putBack is for buffers that were taken and not posted.
+func (l *line) putBack(burst []*parcel) {
+	for _, pc := range burst {
+		l.free <- pc
+	}
 }
 
 // receive takes messages until all have come. finished ends when the peer has told
@@ -239,7 +262,8 @@ func (l *line) ping(ctx context.Context) error {
 			return err
 		}
 		start := time.Now()
-		if err := l.post(pc, m, start); err != nil {
+		stamp(pc.b, m)
+		if err := l.post(pc, m); err != nil {
 			return err
 		}
 		b, err := l.sock.Recv(ctx)
@@ -271,7 +295,8 @@ func (l *line) pong(ctx, finished context.Context) error {
 		}
 		pc, err := l.take(ctx)
 		if err == nil {
-			err = l.post(pc, m, time.Time{}) // nobody asks
+			stamp(pc.b, m)
+			err = l.post(pc, m)
 		}
 		if err == nil {
 			l.check(b, m)
