@@ -79,13 +79,13 @@ type test struct {
 	size    int
 	seconds float64
 	streams []*stream
+	wall    time.Duration
 }
 
 // stream is one socket of it.
 type stream struct {
 	grpc.ClientStream
 	ops   int64
-	wall  time.Duration
 	times []time.Duration
 }
 
@@ -147,11 +147,11 @@ func (t *test) measure(c *grpc.ClientConn, streams int, out io.Writer) error {
 	if err := calls.Each(t.streams, t.warm); err != nil {
 		return err
 	}
-	cpu := calls.CPUTime()
+	cpu, began := calls.CPUTime(), time.Now()
 	if err := calls.Each(t.streams, t.work); err != nil {
 		return err
 	}
-	cpu = calls.CPUTime() - cpu
+	cpu, t.wall = calls.CPUTime()-cpu, time.Since(began)
 	return json.NewEncoder(out).Encode(t.row(cpu))
 }
 
@@ -205,24 +205,21 @@ func (t *test) work(s *stream) error {
 			return err
 		}
 	}
-	s.wall = time.Since(began)
 	return nil
 }
 
 // row is the result in the terms of bebench's JSON.
 func (t *test) row(cpu time.Duration) map[string]any {
 	var ops int64
-	var wall time.Duration
 	var times []time.Duration
 	for _, s := range t.streams {
 		ops += s.ops
-		wall = max(wall, s.wall)
 		times = append(times, s.times...)
 	}
 	moved := ops * int64(t.size)
-	r := map[string]any{"ops": ops, "seconds": wall.Seconds(), "ops_per_s": float64(ops) / wall.Seconds(), "cpu_ns_per_op": float64(cpu) / float64(ops)}
+	r := map[string]any{"ops": ops, "seconds": t.wall.Seconds(), "ops_per_s": float64(ops) / t.wall.Seconds(), "cpu_ns_per_op": float64(cpu) / float64(ops)}
 	if !t.latency {
-		r["bytes_per_s"], r["gbit_per_s"] = float64(moved)/wall.Seconds(), float64(moved)*8/wall.Seconds()/1e9
+		r["bytes_per_s"], r["gbit_per_s"] = float64(moved)/t.wall.Seconds(), float64(moved)*8/t.wall.Seconds()/1e9
 		r["cpu_ns_per_byte"] = float64(cpu) / float64(moved)
 		return r
 	}

@@ -12,8 +12,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/control"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/cost"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/endstest"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
+	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 )
 
@@ -263,5 +265,18 @@ func TestPeerThatHangs(t *testing.T) {
 		if !errors.Is(err, control.ErrTimeout) || !strings.Contains(err.Error(), step) {
 			t.Errorf("client=%v: err = %v, want a timeout of %s", client, err, step)
 		}
+	}
+}
+
+// TestTimeIsOfAllSockets: that of a bandwidth test is from the first message of the socket
+// that began first until the last of any has arrived.
+func TestTimeIsOfAllSockets(t *testing.T) {
+	at := func(s time.Duration) time.Time { return time.Unix(100, 0).Add(s * time.Second) }
+	r := &round{p: &Params{Duration: time.Second}, size: 1, lines: []*line{
+		{began: at(1), ended: at(3), lat: hist.New()}, {began: at(0), ended: at(1), lat: hist.New()}, {began: at(3), ended: at(4), lat: hist.New()},
+	}}
+	s, err := r.sample(&cost.Spent{}, &verdict{Behind: 2})
+	if err != nil || s.Wall != 6*time.Second {
+		t.Errorf("%v, %v, want 4 s until the last was sent and 2 until it had come", s.Wall, err)
 	}
 }

@@ -92,7 +92,7 @@ type round struct {
 	size   int
 	lines  []*line
 	stop   atomic.Bool
-	told   atomic.Int64  // when the peer had sent its last message, since an end's began
+	told   atomic.Int64  // when the peer said that it had sent its last message, since the start
 	behind time.Duration // verdict.Behind
 }
 
