@@ -16,6 +16,10 @@ type LeakError struct {
 	Bytes       int64      // with rounding
 	Sizes       []LeakSize // by size, smallest first
 	Sites       []LeakSite // by place of allocation, most bytes first; with Debug.Sites
+
+	// Frees that were refused so far, as in Stats. After a double free a buffer may have two
+	// owners, and what is in use be counted wrongly: those are to be looked for first.
+	BadFrees, DoubleFrees int64
 }
 
 // LeakSize counts leaked buffers of one rounded size.
@@ -37,6 +41,9 @@ func (e *LeakError) Error() string {
 	fmt.Fprintf(&s, "bemalloc: close: %d allocations of %d bytes are in use:", e.Allocations, e.Bytes)
 	for _, l := range e.Sizes {
 		fmt.Fprintf(&s, " %dx%d", l.Count, l.Bytes)
+	}
+	if e.BadFrees+e.DoubleFrees > 0 {
+		fmt.Fprintf(&s, ", which may be the work of %d bad and %d double frees: Debug.Check (or BEMALLOC_DEBUG=check) tells of each", e.BadFrees, e.DoubleFrees)
 	}
 	for _, l := range e.Sites {
 		fmt.Fprintf(&s, "\n%d allocations of %d bytes at:\n\t%s", l.Count, l.Bytes, strings.Join(l.Stack, "\n\t"))
@@ -114,7 +121,7 @@ func (p *Pool) opened() bool {
 
 // leaks describes what is in use once the caches are empty.
 func (p *Pool) leaks() *LeakError {
-	e := new(LeakError)
+	e := &LeakError{BadFrees: p.counters.badFrees.Load(), DoubleFrees: p.counters.doubleFrees.Load()}
 	var out [numClasses]int64
 	add := func(size, n int64) {
 		e.Allocations += n

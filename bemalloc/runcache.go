@@ -172,10 +172,14 @@ func (c *runCache) stock(b blockUnits) bool {
 }
 
 // evict moves the units of the highest slots to buf until at most keep units are
-// left. It returns how many entries buf holds.
+// left. It returns how many entries buf holds. Of a run that was freed twice at the same
+// time, held counts more than there is.
 func (c *runCache) evict(buf *unitList, keep uint32) (n int) {
-	for c.held > keep {
+	for c.held > keep && c.used != 0 {
 		n += c.evictSlot(63-uint32(bits.LeadingZeros64(c.used)), buf[n:])
+	}
+	if c.used == 0 {
+		store(&c.held, 0)
 	}
 	return n
 }
