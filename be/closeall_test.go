@@ -68,6 +68,11 @@ func TestEverythingEndsAtOnce(t *testing.T) {
 					if rng.IntN(2) == 0 {
 						s.SetGet(true)
 					}
+					// One that is waited for, so that dials and what is given up leave the others turns.
+					if b, err := n.Alloc(64); err == nil && s.Send(over, b) == nil {
+						good.Add(1)
+						n.Free(b)
+					}
 					for range rng.IntN(40) {
 						postAnything(t, n, s, rng, &posts, &good, &bad)
 					}
@@ -77,7 +82,12 @@ func TestEverythingEndsAtOnce(t *testing.T) {
 				}
 			})
 		}
-		time.Sleep(time.Duration(2+5*round) * time.Millisecond)
+		if round > 0 { // the first ends while engines come up
+			well, told := good.Load(), good.Load()+bad.Load()
+			eventually(t, "a post goes well, and others end", func() bool {
+				return good.Load() > well && good.Load()+bad.Load() >= told+50*int64(round)
+			})
+		}
 		if round%4 == 3 {
 			p.devs[round/4%2].Remove()
 		}
@@ -129,7 +139,7 @@ func postAnything(t *testing.T, n *be.Node, s *be.Socket, rng *rand.Rand, posts 
 		} else {
 			bad.Add(1)
 		}
-		if err == nil || kind != 0 {
+		if gathers := kind&1 == 1; err == nil || gathers { // else the node has it
 			n.Free(b)
 		}
 		cancel()

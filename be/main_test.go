@@ -73,6 +73,9 @@ func nodeIn(t testing.TB, ctx verbs.Context, cfg be.Config) *be.Node {
 		if err := n.Close(); err != nil {
 			t.Errorf("close node: %v", err)
 		}
+		if m := n.Stats().Memory; m.DoubleFrees != 0 {
+			t.Errorf("%d double frees: from then on buffers may have two owners", m.DoubleFrees)
+		}
 		if err := ctx.Close(); err != nil {
 			t.Errorf("close context: %v", err)
 		}

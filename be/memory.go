@@ -33,6 +33,8 @@ var domainAccess = [numDomains]mr.Access{
 	readableDomain: mr.LocalWrite | mr.RemoteRead,
 }
 
+var domainNames = [numDomains]string{"local", "writable", "readable"} // for errors
+
 // memory is the node's pools as engines see them. But for the local one they are
 // made when first used. It remembers when there was nothing left, so that the next
 // Free tells the workers.
@@ -213,7 +215,7 @@ func (m *memory) close() error {
 	var errs []error
 	for d := range m.pools {
 		if p := m.pools[d].Load(); p != nil {
-			errs = append(errs, p.Close())
+			errs = append(errs, errors.WithMessage(p.Close(), domainNames[d]))
 		}
 	}
 	return stderrors.Join(errs...)
