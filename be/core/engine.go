@@ -95,6 +95,7 @@ type engineRest struct {
 	kept     bool          // they are all that it is there for: the queue pair is closed
 	flushBy  time.Duration // when a flush without its cause is taken for the cause
 	flushErr error
+	round    uint64 // of walks over held, in which each is looked at
 	stalls   [lacks]stall
 }
 

@@ -227,12 +227,8 @@ func (e *Engine) onRTS(now time.Duration, s *Socket, h *wire.Header, o *wire.Off
 	in := e.appendIncoming(s, h.Sequence, int(o.Length))
 	in.get, in.addr, in.rkey = h.Flags&wire.FlagGet != 0, o.Addr, mr.RKey(o.RKey)
 	e.admit(now, in)
-	switch {
-	case in.state == recvParked:
-	case e.held.n <= maxSkipped:
-		e.Retry(now)
-	case e.retryAt == Never:
-		e.retryBy(now + memoryRetry)
+	if in.state == recvHeld {
+		e.tryNew(now, in)
 	}
 	if in.state <= recvParked {
 		e.stats.Held++

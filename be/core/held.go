@@ -16,9 +16,9 @@ const memoryRetry = 2 * time.Millisecond
 
 // admit has a message wait for memory, once its socket has room for it.
 func (e *Engine) admit(now time.Duration, in *incoming) {
-	in.since, in.state = now, recvHeld
+	in.since = now
 	if s := in.sock; s.parked == 0 && s.fits(in.length, 0, e.cfg.SocketQuota) {
-		e.held.push(in)
+		e.hold(in)
 		return
 	}
 	in.state = recvParked
@@ -27,6 +27,13 @@ func (e *Engine) admit(now time.Duration, in *incoming) {
 	if t := e.cfg.HoldTimeout; t > 0 {
 		e.retryBy(in.since + t)
 	}
+}
+
+// hold has a message wait for memory.
+func (e *Engine) hold(in *incoming) {
+	in.state = recvHeld
+	in.sock.held++
+	e.held.push(in)
 }
 
 // Room has messages of a socket wait for memory that waited for its room. It is due when
@@ -49,8 +56,7 @@ func (e *Engine) unpark(s *Socket) {
 		more += in.length
 		s.parked--
 		e.parked.remove(in)
-		in.state = recvHeld
-		e.held.push(in)
+		e.hold(in)
 	}
 }
 
@@ -59,6 +65,8 @@ func (e *Engine) unwait(in *incoming) {
 	in.line.remove(in)
 	if in.state == recvParked {
 		in.sock.parked--
+	} else {
+		in.sock.held--
 	}
 	in.state = recvVoid
 	e.madeRoom(in.sock)
@@ -72,14 +80,15 @@ func (e *Engine) madeRoom(s *Socket) {
 	}
 }
 
-// Bounds of a walk over held requests: how many that lack memory it skips, and how
-// many later ones may pass one that lacks it. Then all wait for that one, so that
-// short messages do not starve a long one: for maxStop. If memory does not come back
-// meanwhile, since nobody takes what is in it, twice as many may pass, and so on.
+// Bounds of a walk over held requests: how many that lack memory it looks at, half of
+// them the oldest, the others by turns; and how many later ones may pass one that lacks
+// memory. Then all wait for that one, so that short messages do not starve a long one:
+// for maxStop. If memory does not come back meanwhile, since nobody takes what is in it,
+// twice as many may pass, and so on.
 const (
-	maxSkipped = 16
-	maxPassed  = 1 << 10
-	maxStop    = 100 * time.Millisecond
+	maxLooked = 16
+	maxPassed = 1 << 10
+	maxStop   = 100 * time.Millisecond
 )
 
 // stopsAll reports whether all that came later wait for a message that lacks memory.
@@ -95,6 +104,24 @@ func (in *incoming) stopsAll(now time.Duration) bool {
 		return false
 	}
 	return true
+}
+
+// tryNew grants a request that has just come, if there is memory for it. Those that came
+// before were looked at when memory came back.
+func (e *Engine) tryNew(now time.Duration, in *incoming) {
+	first := e.held.head
+	behind := !in.sock.unordered && in.sock.held > 1
+	if !behind && (first == in || !first.stopsAll(now)) && e.grant(now, in) && first != in {
+		first.passed++
+	}
+	e.lookAgain(now)
+}
+
+// lookAgain has Retry called some time, if any message waits.
+func (e *Engine) lookAgain(now time.Duration) {
+	if e.Held() > 0 || e.waiting.head != nil {
+		e.retryBy(now + memoryRetry)
+	}
 }
 
 // Retry grants held requests for which there is memory now, oldest first. One that
@@ -115,20 +142,27 @@ func (e *Engine) Retry(now time.Duration) {
 	e.walk++
 	skipped := 0
 	var lacks *incoming // the first that was skipped
-	for in := e.held.head; in != nil; {
+	in := e.held.head
+	for in != nil {
 		next := in.lineNext
 		s := in.sock
 		if s.walk == e.walk {
 			// it waits behind another
+		} else if skipped >= maxLooked/2 && in.round > e.round { // it had its turn
+			if !s.unordered {
+				s.walk = e.walk
+			}
 		} else if !s.fits(in.length, 0, e.cfg.SocketQuota) {
 			s.walk = e.walk
 		} else if e.grant(now, in) {
 			if lacks != nil {
 				lacks.passed++
 			}
-		} else if skipped++; skipped == maxSkipped || in.stopsAll(now) {
-			break
 		} else {
+			in.round = e.round + 1
+			if skipped++; skipped == maxLooked || in.stopsAll(now) {
+				break
+			}
 			if lacks == nil {
 				lacks = in
 			}
@@ -138,11 +172,12 @@ func (e *Engine) Retry(now time.Duration) {
 		}
 		in = next
 	}
+	if in == nil {
+		e.round++ // each had its turn
+	}
 	e.expire(now, &e.held)
 	e.expire(now, &e.parked)
-	if e.Held() > 0 || e.waiting.head != nil {
-		e.retryBy(now + memoryRetry)
-	}
+	e.lookAgain(now)
 }
 
 // expire rejects the messages that have waited for too long.
@@ -186,6 +221,7 @@ func (e *Engine) grant(now time.Duration, in *incoming) bool {
 	}
 	in.buf, in.reserved = buf, in.length
 	in.sock.inUse.Add(int64(in.length))
+	in.sock.held--
 	e.held.remove(in)
 	in.state = recvWriting
 	if in.get {

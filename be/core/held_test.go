@@ -1,6 +1,7 @@
 package core
 
 import (
+	"errors"
 	"testing"
 )
 
@@ -153,4 +154,58 @@ func TestParkedTimeout(t *testing.T) {
 		u.take(w)
 	}
 	w.end()
+}
+
+// TestOneSocketStopsNoOther: messages of one socket that lack memory, more than a walk looks
+// at, hold up none of another for which there is some, though none ever comes back: what
+// has memory when it comes gets it at once, and what has some later is found.
+func TestOneSocketStopsNoOther(t *testing.T) {
+	for _, get := range []bool{false, true} {
+		for _, sockets := range []int{1, 5 * maxLooked} {
+			cfg := testConfig()
+			cfg.Backlog, cfg.PeerBacklog, cfg.MaxSockets = 256, 256, 256
+			w := newWorld(t, 1, cfg)
+			to := w.sides[1]
+			to.quota.limit = 1 << 20
+			var f, g flow
+			var own []*Socket
+			for range sockets {
+				k, _ := w.openBy(0, (*Engine).OpenUnordered)
+				w.sides[0].e.SetGet(k, get)
+				own = append(own, k)
+			}
+			other, _ := w.open(0)
+			for i := range 5 * maxLooked {
+				w.send(w.sides[0], own[i%sockets], &f, 5000, 0)
+			}
+			w.mem.full = func(n int) bool { return n == 5000 }
+			w.run()
+			if to.e.held.n != 5*maxLooked {
+				t.Fatalf("%d messages wait: the test shows nothing", to.e.held.n)
+			}
+			for i, n := range []int{3000, 6000, 3000} {
+				w.mem.full = nil
+				w.send(w.sides[0], other, &g, n, 0)
+				w.mem.full = func(n int) bool { return n == 5000 || i > 0 && n >= 3000 } // then it has to be found
+				start := w.now
+				for i == 0 && len(to.got[other.id]) == 0 && w.step() {
+				}
+				if i == 0 && w.now-start >= memoryRetry {
+					t.Errorf("get %v, %d sockets: a message for which there is memory waited for %v", get, sockets, w.now-start)
+				}
+				w.run()
+				w.mem.full = func(n int) bool { return n == 5000 }
+				w.run()
+			}
+			if n := len(to.got[other.id]); n != 3 {
+				t.Errorf("get %v, %d sockets: %d messages of another one came, want 3", get, sockets, n)
+			}
+			w.mem.full = nil
+			w.settle()
+			if f.calls != len(f.sent) || errors.Join(f.ended...) != nil {
+				t.Errorf("get %v, %d sockets: %d of %d messages ended: %v", get, sockets, f.calls, len(f.sent), errors.Join(f.ended...))
+			}
+			w.end()
+		}
+	}
 }

@@ -34,6 +34,7 @@ type incoming struct {
 	since    time.Duration // when it was announced, or asked for
 	passed   int           // later ones that got memory while it had none
 	stops    int           // times that all waited for it
+	round    uint64        // the first in which it was not looked at, see Retry
 	stopBy   time.Duration // until when they do; 0: they do not
 	buf      []byte
 	reserved int

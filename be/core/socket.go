@@ -68,6 +68,7 @@ type socketRest struct {
 	parked    int32        // messages that wait for fewer of these bytes
 	packed    int32        // messages in state recvPacked
 	short     atomic.Bool  // one of them does
+	held      int32        // messages in state recvHeld
 	published *incoming
 	readHead  *incoming // to be read, with something left to ask for
 
