@@ -50,6 +50,28 @@ func (w *worker) await(c *conn) {
 	}
 }
 
+// retryHeld has messages that wait for memory get some. Their engines want to be called
+// soon, so that no others are looked at.
+func (w *worker) retryHeld() {
+	for _, c := range w.dirty {
+		w.await(c)
+	}
+	w.retryFrom(0)
+}
+
+// retryFrom is retryHeld for a part of the heap.
+func (w *worker) retryFrom(i int) {
+	if i >= len(w.due) || w.due[i].due > w.now+core.MemoryRetry {
+		return
+	}
+	if c := w.due[i]; c.e.Held() > 0 {
+		c.e.Retry(w.now)
+		w.touch(c)
+	}
+	w.retryFrom(2*i + 1)
+	w.retryFrom(2*i + 2)
+}
+
 // tick calls the engines whose time has come, and finds the next such time. It looks at
 // no others: idle ones cost nothing.
 func (w *worker) tick() {

@@ -78,3 +78,52 @@ func BenchmarkTick(b *testing.B) {
 		d.w.tick()
 	}
 }
+
+// TestOnlyThoseThatWaitRetry: when memory comes back, engines with messages that wait for
+// it get some, in that turn, and those at rest are not looked at.
+func TestOnlyThoseThatWaitRetry(t *testing.T) {
+	const peers = 40
+	d := newInstant(t, peers)
+	n := d.sock.Node()
+	got := 0
+	for _, p := range d.peers {
+		p.sock.OnMessage(func(b []byte, err error) {
+			if err == nil {
+				n.Free(b)
+				got++
+			}
+		})
+	}
+	d.turn()
+	n.quota.used.Store(n.quota.limit)
+	waits := map[int]bool{3: true, 17: true, 39: true}
+	for i := range waits {
+		d.peers[i].announce(1 << 20)
+	}
+	d.turn()
+	for i, p := range d.peers {
+		c := p.sock.conn
+		if (c.e.Held() > 0) != waits[i] {
+			t.Fatalf("engine %d: %d messages wait", i, c.e.Held())
+		}
+	}
+	n.quota.used.Store(0)
+	engines := map[*conn]*core.Engine{}
+	for i, p := range d.peers {
+		if c := p.sock.conn; !waits[i] {
+			engines[c], c.e = c.e, nil // who looks at it fails
+		}
+	}
+	d.w.retryHeld()
+	for c, e := range engines {
+		c.e = e
+	}
+	for i := range waits {
+		if k := d.peers[i].sock.conn.e.Held(); k != 0 {
+			t.Errorf("engine %d: %d messages wait", i, k)
+		}
+	}
+	if d.turn(); got != len(waits) {
+		t.Errorf("%d messages came, want %d", got, len(waits))
+	}
+}

@@ -243,15 +243,6 @@ func (w *worker) flush() {
 	w.dirty = w.dirty[:0]
 }
 
-func (w *worker) retryHeld() {
-	for _, c := range w.conns {
-		if c != nil && c.e.Held() > 0 {
-			c.e.Retry(w.now)
-			w.touch(c)
-		}
-	}
-}
-
 // sleep blocks until there may be something to do. It reports false if it found
 // something while going to sleep.
 func (w *worker) sleep() bool {

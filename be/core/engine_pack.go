@@ -116,7 +116,7 @@ func (e *Engine) onPack(now time.Duration, h *wire.Header, entry int, body []byt
 				rest = &parcel{buf: e.entries.hand(entry)}
 			}
 			e.keep(s, part.Sequence, rest, b)
-			e.retryBy(now + memoryRetry)
+			e.retryBy(now + MemoryRetry)
 		}
 	}
 	return nil

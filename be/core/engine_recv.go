@@ -87,7 +87,7 @@ func (e *Engine) replenish(now time.Duration) {
 	}
 	wrs := e.recv.prepare(n, e.mem, e.chain.scratch.recvs)
 	if len(wrs) == 0 {
-		e.retryBy(now + memoryRetry)
+		e.retryBy(now + MemoryRetry)
 		return
 	}
 	n, err := e.qp.PostRecv(wrs)

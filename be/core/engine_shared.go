@@ -53,7 +53,7 @@ func (e *Engine) regrant(now time.Duration) {
 		e.credits.Posted(n)
 	}
 	if s.due() { // there was no memory for more
-		e.retryBy(now + memoryRetry)
+		e.retryBy(now + MemoryRetry)
 	}
 	p.granted(now, s)
 }

@@ -11,8 +11,9 @@ import (
 // has none. So a socket whose messages nobody takes keeps its own waiting, and costs the
 // others neither memory nor time.
 
-// memoryRetry is how long the engine waits before it asks for memory again.
-const memoryRetry = 2 * time.Millisecond
+// MemoryRetry is how long an engine with messages that wait for memory waits before it asks
+// again: its Deadline is no later.
+const MemoryRetry = 2 * time.Millisecond
 
 // admit has a message wait for memory, once its socket has room for it.
 func (e *Engine) admit(now time.Duration, in *incoming) {
@@ -120,7 +121,7 @@ func (e *Engine) tryNew(now time.Duration, in *incoming) {
 // lookAgain has Retry called some time, if any message waits.
 func (e *Engine) lookAgain(now time.Duration) {
 	if e.Held() > 0 || e.waiting.head != nil {
-		e.retryBy(now + memoryRetry)
+		e.retryBy(now + MemoryRetry)
 	}
 }
 
@@ -129,7 +130,7 @@ func (e *Engine) lookAgain(now time.Duration) {
 func (e *Engine) Retry(now time.Duration) {
 	if e.state == engineFailed {
 		if e.unpackAll(); e.packed.n > 0 {
-			e.retryBy(now + memoryRetry)
+			e.retryBy(now + MemoryRetry)
 		}
 	}
 	if e.state != engineUp {

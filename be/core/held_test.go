@@ -190,7 +190,7 @@ func TestOneSocketStopsNoOther(t *testing.T) {
 				start := w.now
 				for i == 0 && len(to.got[other.id]) == 0 && w.step() {
 				}
-				if i == 0 && w.now-start >= memoryRetry {
+				if i == 0 && w.now-start >= MemoryRetry {
 					t.Errorf("get %v, %d sockets: a message for which there is memory waited for %v", get, sockets, w.now-start)
 				}
 				w.run()
