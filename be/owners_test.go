@@ -50,12 +50,16 @@ func TestOwnersAreHeldToTheirRules(t *testing.T) {
 		}, "write of 9000 bytes|since Post by "},
 		{"freed after an error", func(t *testing.T, s *be.Socket, e *ownerEnv) error {
 			b := alloc(t, s.Node(), 9000, 1)
-			ctx, cancel := context.WithCancel(context.Background())
-			go cancel()
-			if err := s.Send(ctx, b); err == nil {
+			held, goOn := make(chan struct{}), make(chan struct{}) // the worker, which would take it back
+			if err := s.PostContext(&overSoon{Context: expired()}, alloc(t, s.Node(), 10, 0), func(error) { close(held); <-goOn }); err != nil {
+				t.Fatal(err)
+			}
+			<-held
+			if err := s.Send(&overSoon{Context: expired()}, b); err == nil {
 				t.Error("sent")
 			}
 			s.Node().Free(b)
+			close(goOn)
 			return nil
 		}, "free of 9000 bytes|since Send by "},
 		{"posted after it was freed", func(t *testing.T, s *be.Socket, e *ownerEnv) error {
@@ -138,10 +142,25 @@ func TestOwnersAreHeldToTheirRules(t *testing.T) {
 	}
 }
 
+// overSoon is a context that has ended when it is asked for the second time.
+type overSoon struct {
+	context.Context
+	asked bool
+}
+
+func (c *overSoon) Err() error {
+	if !c.asked {
+		c.asked = true
+		return nil
+	}
+	return c.Context.Err()
+}
+
 // ownerEnv is a socket whose peer takes no message before resume.
 type ownerEnv struct {
 	s, server *be.Socket
 	took      sync.WaitGroup
+	taker     sync.WaitGroup
 	once      sync.Once
 }
 
@@ -163,15 +182,7 @@ func (e *ownerEnv) post(t *testing.T, b []byte) {
 
 func (e *ownerEnv) resume() {
 	e.once.Do(func() {
-		go func() {
-			for {
-				b, err := e.server.Recv(context.Background())
-				if err != nil {
-					return
-				}
-				e.server.Node().Free(b)
-			}
-		}()
+		e.taker.Go(func() { sink(e.server.Node(), e.server) })
 	})
 }
 
@@ -211,6 +222,7 @@ func ownerCase(t *testing.T, do func(*testing.T, *be.Socket, *ownerEnv) error) e
 	e.s.Close()
 	counted := n.Stats().OwnerErrors
 	closed := n.Close()
+	e.taker.Wait()
 	if closed != nil && told != nil || (closed != nil) != (counted == 1) {
 		t.Errorf("told %v, counted %d, and Close: %v", told, counted, closed)
 	}
