@@ -126,15 +126,22 @@ func (d *rebalancer) round(ctx context.Context) {
 	answers := make(chan answer, len(list))
 	expected := 0
 	var all sync.WaitGroup
-	for _, o := range list {
-		m := &c.members[o.member]
-		prompt, addr := m.missed == 0, m.addr
+	for left := list; len(left) > 0; {
+		member, n := left[0].member, 1
+		for n < len(left) && left[n].member == member {
+			n++
+		}
+		mine := left[:n] // to one member, one after the other
+		left = left[n:]
+		prompt, addr := c.members[member].missed == 0, c.members[member].addr
 		if prompt {
-			expected++
+			expected += n
 		}
 		all.Go(func() {
-			st, err := d.lines[o.member].ask(ctx, d.cfg.Transport, addr, &o.req)
-			answers <- answer{o.member, prompt, st, err}
+			for i := range mine {
+				st, err := d.lines[member].ask(ctx, d.cfg.Transport, addr, &mine[i].req)
+				answers <- answer{member, prompt, st, err}
+			}
 		})
 	}
 	for range list {
