@@ -23,8 +23,8 @@ type line struct {
 	client bool
 	size   int
 	stop   *atomic.Bool
-	free   chan *parcel // buffers that may be sent; as many as may be posted
-	held   int          // buffers of Alloc
+	free   *idle // buffers that may be sent; as many as may be posted
+	held   int   // buffers of Alloc
 
 	// The receiver learns how many messages there are when the peer has finished.
 	target atomic.Int64 // -1: not yet
@@ -48,6 +48,7 @@ type parcel struct {
 	at   time.Time
 	err  error
 	done func(error) // bound once
+	next *parcel     // of idle
 }
 
 func newLine(p *Params, s *station, index int, client bool, size int, stop *atomic.Bool) *line {
@@ -58,7 +59,7 @@ func newLine(p *Params, s *station, index int, client bool, size int, stop *atom
 
 // stock allocates and fills n buffers to send.
 func (l *line) stock(n int) error {
-	l.free = make(chan *parcel, n)
+	l.free = newIdle()
 	for range n {
 		b, err := l.on.alloc(l.size)
 		if err != nil {
@@ -70,9 +71,9 @@ func (l *line) stock(n int) error {
 			if err != nil { // else its line stays the sender's
 				pc.err = err
 			}
-			l.free <- pc
+			l.free.add(pc)
 		}
-		l.free <- pc
+		l.free.add(pc)
 		l.held++
 	}
 	return nil
@@ -81,13 +82,12 @@ func (l *line) stock(n int) error {
 // clear waits for all buffers and frees them. After an error some do not come back.
 func (l *line) clear(ctx context.Context) {
 	for ; l.held > 0; l.held-- {
-		select {
-		case pc := <-l.free:
-			if pc.err == nil {
-				l.on.free(pc.b)
-			}
-		case <-ctx.Done():
+		pc, err := l.free.take(ctx)
+		if err != nil {
 			return
+		}
+		if pc.err == nil {
+			l.on.free(pc.b)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (l *line) clear(ctx context.Context) {
 // post sends message m, with a buffer that has it.
 func (l *line) post(pc *parcel, m int64) error {
 	if err := l.sock.Post(pc.b, pc.done); err != nil {
-		l.free <- pc // it stays ours
+		l.free.giveBack(pc) // it stays ours
 		return err
 	}
 	l.sent = m + 1
@@ -104,14 +104,8 @@ func (l *line) post(pc *parcel, m int64) error {
 
 // take gives the next buffer that may be sent.
 func (l *line) take(ctx context.Context) (pc *parcel, err error) {
-	select {
-	case pc = <-l.free: // the shorter way, if there is one
-	default:
-		select {
-		case pc = <-l.free:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
+	if pc, err = l.free.take(ctx); err != nil {
+		return nil, err
 	}
 	if pc.err != nil {
 		l.held-- // the node has it
@@ -146,11 +140,11 @@ func (l *line) send(ctx context.Context) error {
 		for more := true; more; {
 			pc, err := l.take(ctx)
 			if err != nil {
-				l.putBack(burst)
+				l.free.giveBack(burst...)
 				return err
 			}
 			burst = append(burst, pc)
-			more = len(l.free) > 0 && (l.p.Duration > 0 || m+int64(len(burst)) < int64(l.p.Iters))
+			more = l.free.any() && (l.p.Duration > 0 || m+int64(len(burst)) < int64(l.p.Iters))
 		}
 		now = l.completed(burst)
 		for i, pc := range burst {
@@ -159,7 +153,7 @@ func (l *line) send(ctx context.Context) error {
 		}
 		for i, pc := range burst {
 			if err := l.post(pc, m); err != nil {
-				l.putBack(burst[i+1:])
+				l.free.giveBack(burst[i+1:]...)
 				return err
 			}
 			m++
@@ -167,7 +161,7 @@ func (l *line) send(ctx context.Context) error {
 	}
 	// All buffers back: all messages are done.
 	burst = burst[:0]
-	defer func() { l.putBack(burst) }()
+	defer func() { l.free.giveBack(burst...) }()
 	for range l.held {
 		pc, err := l.take(ctx)
 		if err != nil {
@@ -192,13 +186,6 @@ func (l *line) completed(burst []*parcel) time.Time {
 	}
 	l.peak.At(now, l.ops.Add(int64(n)))
 	return now
-}
-
-// putBack is for buffers that were taken and not posted.
-func (l *line) putBack(burst []*parcel) {
-	for _, pc := range burst {
-		l.free <- pc
-	}
 }
 
 // receive takes messages until all have come. finished ends when the peer has told
