@@ -12,6 +12,9 @@ func runPace(p *pace, turns int, busy func(i int) bool, others time.Duration) (t
 	if p.told == nil {
 		p.told = new(bool)
 	}
+	if p.full == nil {
+		p.full = new(bool)
+	}
 	for i := range turns {
 		begun := took
 		took += turn
@@ -43,16 +46,16 @@ func TestPace(t *testing.T) {
 		t.Errorf("blocked %d times in 100 idle turns of 1 µs, with 80 µs of spinning", sleeps)
 	}
 	for _, c := range []struct {
-		told bool
-		want time.Duration
-	}{{true, yieldAfter}, {false, yieldAnyway}} {
+		told, full bool
+		want       time.Duration
+	}{{true, false, yieldAfter}, {true, true, yieldFull}, {false, false, yieldAnyway}, {false, true, yieldAnyway}} {
 		const others = 10 * time.Microsecond
 		var told bool
-		p = pace{told: &told}
+		p = pace{told: &told, full: &c.full}
 		took, _ := runPace(&p, 10_000, func(int) bool { told = c.told; return true }, others)
 		yields := (took - 10*time.Millisecond) / others
 		if most := 10 * time.Millisecond / c.want; yields < most*3/4 || yields > most {
-			t.Errorf("let others run %d times in 10 ms of work, want every %v (woke somebody: %v)", yields, c.want, c.told)
+			t.Errorf("let others run %d times in 10 ms of work, want every %v (woke somebody: %v, full turns: %v)", yields, c.want, c.told, c.full)
 		}
 	}
 }

@@ -54,6 +54,7 @@ type worker struct {
 	next     time.Duration // of due, or of shared
 	timer    *time.Timer
 	timerAt  time.Duration
+	full     bool // the last turn had as many commands or completions as it takes
 	leaving  bool // the node closes: no new engines
 	quit     bool // nothing is left to drive
 	deviceUp bool
@@ -140,7 +141,7 @@ func (w *worker) run() {
 	if w.n.cfg.LockThreads {
 		runtime.LockOSThread() // until the goroutine ends
 	}
-	p := pace{spin: w.n.cfg.Spin, told: &w.scratch.Told}
+	p := pace{spin: w.n.cfg.Spin, full: &w.full, told: &w.scratch.Told}
 	for {
 		busy := w.turn()
 		if w.quit {
@@ -173,7 +174,8 @@ func (w *worker) run() {
 func (w *worker) turn() (busy bool) {
 	w.now = time.Since(w.n.start)
 	w.lookAtCommands()
-	busy = w.ring.run(commandBatch, w.execute) > 0
+	commands := w.ring.run(commandBatch, w.execute)
+	busy, w.full = commands > 0, commands >= commandBatch
 	if w.poll() {
 		busy = true
 	} else if len(w.lost) > 0 {
@@ -217,6 +219,7 @@ func (w *worker) poll() bool {
 	if err != nil {
 		w.deviceLost(err)
 	}
+	w.full = w.full || n == len(w.wcs)
 	return n > 0
 }
 
