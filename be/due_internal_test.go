@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/byteexpress/byteexpress/be/core"
+	"github.com/byteexpress/byteexpress/cq"
 )
 
 // TestOnlyThoseDueAreTicked has time pass for engines of which some hear from their peers:
@@ -125,5 +126,28 @@ func TestOnlyThoseThatWaitRetry(t *testing.T) {
 	}
 	if d.turn(); got != len(waits) {
 		t.Errorf("%d messages came, want %d", got, len(waits))
+	}
+}
+
+// TestFlushedSendIsLookedAt: an engine of which a request was flushed has a deadline by
+// which it fails without the cause, and the worker knows of it.
+func TestFlushedSendIsLookedAt(t *testing.T) {
+	d := newInstant(t, 1)
+	c := d.sock.conn
+	d.turn()
+	b, err := d.sock.Node().Alloc(64)
+	if err == nil {
+		err = d.sock.Post(b, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.w.turn()
+	for i := range d.done.list {
+		d.done.list[i].Status = cq.WRFlushError
+	}
+	d.turn()
+	if deadline := c.e.Deadline(); deadline > d.w.now+time.Second || c.due > deadline || d.w.next > deadline {
+		t.Errorf("now %v, deadline %v, looked at %v, %v", d.w.now, deadline, c.due, d.w.next)
 	}
 }

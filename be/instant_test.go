@@ -76,6 +76,14 @@ type instantCQ struct {
 func (q *instantCQ) Capacity() int { return 1 << 20 }
 func (q *instantCQ) Wake()         {}
 
+// add makes room for a completion, which is filled in there.
+func (q *instantCQ) add(num qp.Num) *cq.Completion {
+	q.list = append(q.list, cq.Completion{})
+	c := &q.list[len(q.list)-1]
+	c.QPNum = num
+	return c
+}
+
 func (q *instantCQ) Poll(dst []cq.Completion) (int, error) {
 	n := copy(dst, q.list)
 	q.list = q.list[:copy(q.list, q.list[n:])]
@@ -125,7 +133,8 @@ func (d *instantPeer) PostSend(wrs []qp.SendWR) (int, error) {
 	for i := range wrs {
 		wr := &wrs[i]
 		if wr.Flags&qp.Signaled != 0 {
-			d.dev.done.list = append(d.dev.done.list, cq.Completion{ID: wr.ID, QPNum: d.Num()})
+			c := d.dev.done.add(d.num)
+			c.ID = wr.ID
 		}
 		switch wr.Opcode {
 		case qp.Send:
@@ -155,7 +164,8 @@ func (d *instantPeer) react(b []byte) {
 		d.arrive(wire.Header{Type: wire.CTS, Socket: h.Socket, Sequence: h.Sequence}, body[:g.Put(body[:])])
 	case wire.CTS:
 		g := wire.ParseGrant(b[wire.HeaderLen:])
-		d.complete(cq.Completion{Opcode: cq.RecvWriteWithImm, Imm: g.Transfer, Flags: cq.HasImm, ByteLen: d.last})
+		c := d.complete(d.last)
+		c.Opcode, c.Imm, c.Flags = cq.RecvWriteWithImm, g.Transfer, cq.HasImm
 	case wire.Open:
 		_ = h.Parse(b[:wire.HeaderLen], len(b)-wire.HeaderLen)
 		d.arrive(wire.Header{Type: wire.Accept, Socket: h.Socket}, nil)
@@ -179,17 +189,18 @@ func (d *instantPeer) arrive(h wire.Header, body []byte) {
 	if len(body) > 0 {
 		copy(d.dev.at(&s[1]), body)
 	}
-	d.complete(cq.Completion{Opcode: cq.Recv, ByteLen: uint32(wire.HeaderLen + len(body))})
+	d.complete(uint32(wire.HeaderLen + len(body)))
 }
 
-// complete ends the oldest receive.
-func (d *instantPeer) complete(c cq.Completion) {
+// complete ends the oldest receive, with n bytes.
+func (d *instantPeer) complete(n uint32) *cq.Completion {
 	if d.taken == d.posted {
 		panic("the peer sends more than it was granted")
 	}
-	c.ID, c.QPNum = d.recvs[d.taken%DefaultRecvDepth].id, d.Num()
+	c := d.dev.done.add(d.num)
+	c.Opcode, c.ID, c.ByteLen = cq.Recv, d.recvs[d.taken%DefaultRecvDepth].id, n
 	d.taken++
-	d.dev.done.list = append(d.dev.done.list, c)
+	return c
 }
 
 // announce has the peer send a message of n bytes on the first socket. The payload stays

@@ -150,7 +150,7 @@ func BenchmarkCostOfManySockets(b *testing.B) {
 // need is in the caches. Nothing is copied, whatever the size.
 func BenchmarkCostOfManyPeers(b *testing.B) {
 	for _, way := range manyWays {
-		for _, peers := range []int{16, 1000} {
+		for _, peers := range []int{16, 64, 1000} {
 			for _, size := range []int{64, 4 << 10, 64 << 10} {
 				for _, inARow := range []int{1, 16} {
 					b.Run(fmt.Sprintf("side=%s/peers=%d/size=%d/in-a-row=%d", way.name, peers, size, inARow), func(b *testing.B) {

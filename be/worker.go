@@ -212,7 +212,7 @@ func (w *worker) poll() bool {
 		conn.e.Complete(w.now, c)
 		if !conn.e.Idle() {
 			w.touch(conn)
-		} else if !conn.dirty {
+		} else if !conn.dirty && (c.ID&idRecv != 0 || c.Status != cq.Success) { // what was sent brings no deadline nearer
 			w.await(conn)
 		}
 	}

@@ -98,8 +98,7 @@ func (e *Engine) popControl() {
 // sendHeader prepares a SEND: the header, n bytes of body that lie behind it
 // already, and all of a message, if there is one.
 func (e *Engine) sendHeader(t wire.Type, flags uint8, id, seq uint32, n int, m *outgoing) {
-	h := wire.Header{Type: t, Flags: flags, Granted: uint32(e.credits.Tell()), Socket: id, Sequence: seq}
-	h.Put(e.chain.header()[:])
+	wire.PutHeader(e.chain.header()[:], t, flags, uint32(e.credits.Tell()), id, seq)
 	e.chain.send(wire.HeaderLen+n, m)
 	e.credits.Consume()
 	if m == nil {

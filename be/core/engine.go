@@ -393,7 +393,7 @@ func (e *Engine) Tick(now time.Duration) {
 
 // Complete takes one completion of the engine's queue pair.
 func (e *Engine) Complete(now time.Duration, c *cq.Completion) {
-	if e.state == engineDown || e.kept {
+	if e.state > engineUp && (e.state == engineDown || e.kept) {
 		return
 	}
 	if uint32(c.ID>>32)&e.recvBit != 0 {

@@ -111,10 +111,11 @@ func (e *Engine) onMessage(now time.Duration, entry, n int) error {
 	if !e.credits.Learn(Count(h.Granted)) {
 		return protocolError(h.Type, "granted", uint64(h.Granted), "at most the receive depth of the hello ahead of what was sent")
 	}
+	if h.Type == wire.Credit {
+		return nil
+	}
 	body := e.entries.bufs[entry][:n-wire.HeaderLen]
 	switch h.Type {
-	case wire.Credit:
-		return nil
 	case wire.Ping:
 		e.control(control{typ: wire.Pong, a: wire.U64(body)})
 		return nil

@@ -118,6 +118,10 @@ func (e *Engine) scheduleSockets(now time.Duration) {
 		case reads:
 			room = e.visitRead(s)
 		}
+		if e.sched.idle() { // as next would find out
+			short = 0
+			break
+		}
 	}
 	if e.capped && room != capFull {
 		e.cap.leave(e) // it is not what we wait for

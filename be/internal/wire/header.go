@@ -77,12 +77,17 @@ type Header struct {
 }
 
 // Put encodes the header into b, which must hold HeaderLen bytes.
-func (h *Header) Put(b []byte) {
+func (h *Header) Put(b []byte) { PutHeader(b, h.Type, h.Flags, h.Granted, h.Socket, h.Sequence) }
+
+// PutHeader is Put of a header with these fields. Who makes a header only to put it uses
+// this: the compiler copies a Header by loads of 16 bytes, and the processor cannot
+// forward the smaller stores that just made it to those.
+func PutHeader(b []byte, t Type, flags uint8, granted, socket, sequence uint32) {
 	_ = b[HeaderLen-1]
-	b[0], b[1], b[2], b[3] = byte(h.Type), h.Flags, HeaderLen, 0
-	binary.LittleEndian.PutUint32(b[4:], h.Granted)
-	binary.LittleEndian.PutUint32(b[8:], h.Socket)
-	binary.LittleEndian.PutUint32(b[12:], h.Sequence)
+	b[0], b[1], b[2], b[3] = byte(t), flags, HeaderLen, 0
+	binary.LittleEndian.PutUint32(b[4:], granted)
+	binary.LittleEndian.PutUint32(b[8:], socket)
+	binary.LittleEndian.PutUint32(b[12:], sequence)
 }
 
 // Parse decodes a header and checks it, and that a body of bodyBytes bytes fits
