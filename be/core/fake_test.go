@@ -2,6 +2,7 @@ package core
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -18,19 +19,19 @@ type fakeQP struct {
 	state    qp.State
 	retryRNR bool // wait for a receive, else fail
 
-	sq       []sent // posted, not carried out
-	acks     []sent // carried out, not acknowledged
-	rq       []qp.RecvWR
-	srq      *fakeSRQ        // gives the receives instead
-	sends    []cq.Completion // send completions not polled
-	recvs    []cq.Completion
-	occupied int // send slots until their completion is polled
-	rnr      int
-	full     int
-	closed   bool
-	posts    int
-	imms     int
-	stray    int // READs and WRITEs of memory that is not allocated for them
+	sq     []sent // posted, not carried out
+	acks   []sent // carried out, not acknowledged
+	rq     []qp.RecvWR
+	srq    *fakeSRQ        // gives the receives instead
+	sends  []cq.Completion // send completions not polled
+	recvs  []cq.Completion
+	held   []uint64 // requests in the send queue: until their completion, or that of a later one, is polled
+	rnr    int
+	full   int
+	closed bool
+	posts  int
+	imms   int
+	stray  int // READs and WRITEs of memory that is not allocated for them
 }
 
 type sent struct {
@@ -57,11 +58,11 @@ func (q *fakeQP) PostSend(wrs []qp.SendWR) (int, error) {
 		if err := w.Check(&q.caps); err != nil {
 			return i, err
 		}
-		if q.occupied == q.caps.SendWR {
+		if len(q.held) == q.caps.SendWR {
 			q.full++
 			return i, qp.ErrQueueFull
 		}
-		q.occupied++
+		q.held = append(q.held, w.ID)
 		w.SGEs = append([]qp.SGE(nil), w.SGEs...)
 		q.sq = append(q.sq, sent{SendWR: w})
 		if q.state == qp.Err {
@@ -254,12 +255,9 @@ func (s *side) poll(now time.Duration, recv bool) bool {
 	c := (*from)[0]
 	*from = (*from)[1:]
 	if !recv {
-		before := s.e.chain.first
-		s.e.Complete(now, &c)
-		s.qp.occupied -= int(s.e.chain.first - before)
-	} else {
-		s.e.Complete(now, &c)
+		s.qp.held = slices.Delete(s.qp.held, 0, slices.Index(s.qp.held, c.ID)+1)
 	}
+	s.e.Complete(now, &c)
 	return true
 }
 
@@ -285,14 +283,16 @@ func testConfig() Config {
 }
 
 func newWorld(t testing.TB, seed uint64, cfg Config) *world {
-	return newWorldIn(t, newFakeMemory(arenaBytes), seed, cfg)
+	return newWorldIn(t, newFakeMemory(arenaBytes), seed, [2]Config{cfg, cfg})
 }
 
-func newWorldIn(t testing.TB, mem *fakeMemory, seed uint64, cfg Config) *world {
+// newWorldIn is newWorld in this memory, of sides that may differ.
+func newWorldIn(t testing.TB, mem *fakeMemory, seed uint64, cfgs [2]Config) *world {
 	w := &world{t: t, mem: mem, rng: rand.New(rand.NewPCG(seed, 1))}
-	caps := qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 6, RecvSGE: 2}
-	a, b := newFakePair(t, w.mem, caps)
+	a, b := newFakePair(t, w.mem, qp.Caps{})
 	for i, q := range []*fakeQP{a, b} {
+		cfg := cfgs[i]
+		q.caps = qp.Caps{SendWR: cfg.SendDepth, RecvWR: cfg.RecvDepth, SendSGE: 6, RecvSGE: 2}
 		s := &side{t: t, name: string(rune('A' + i)), qp: q, mem: w.mem, quota: &fakeQuota{limit: 64 << 10}, opened: map[*Socket]error{}, got: map[uint32][][]byte{}, ended: map[*Socket]error{}}
 		cfg.Initiator = i == 0
 		var err error
@@ -371,9 +371,15 @@ func (w *world) settle() {
 
 // check holds an engine to its invariants.
 func (w *world) check(s *side) {
-	c := &s.e.chain
-	if c.InFlight() < 0 || c.Pending() < 0 || c.Free() < 0 || c.InFlight()+c.Pending()+c.Free() != int(c.depth) {
-		w.t.Fatalf("%s: %d in flight, %d pending, %d free of %d", s.name, c.InFlight(), c.Pending(), c.Free(), c.depth)
+	c, slots := &s.e.chain, 0
+	for k := c.oldest; slots < c.InFlight()+c.Pending() && k != nil; k = k.next {
+		slots++
+	}
+	if c.Pending() < 0 || c.Free() < 0 || slots+c.Free() != int(c.depth) {
+		w.t.Fatalf("%s: %d in flight, %d pending, %d free of %d, %d slots", s.name, c.InFlight(), c.Pending(), c.Free(), c.depth, slots)
+	}
+	if n := len(s.qp.held); c.InFlight() != n && !s.down {
+		w.t.Fatalf("%s: %d requests are in flight, the device has %d", s.name, c.InFlight(), n)
 	}
 	most := s.e.window.most
 	if a := s.e.cfg.Arrivals; a != nil { // what the receiver expects comes on top

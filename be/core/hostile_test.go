@@ -18,7 +18,7 @@ type victim struct {
 
 // newVictim makes an engine that did not dial: the peer's sockets are odd.
 func newVictim(t testing.TB) *victim {
-	w := newWorldIn(t, newFakeMemory(arenaBytes/8), 1, testConfig())
+	w := newWorldIn(t, newFakeMemory(arenaBytes/8), 1, [2]Config{testConfig(), testConfig()})
 	return &victim{w, w.sides[1]}
 }
 

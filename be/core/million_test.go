@@ -4,12 +4,12 @@ import (
 	"testing"
 )
 
-// million sends so many messages, small ones and some by rendezvous, to a receiver that
-// takes its completions late at random, and gives how many requests found no receive. A
-// sender that believes in more receives than there are has no credits in effect.
-func million(t *testing.T, messages, believed int, seed uint64) (rnr int) {
+// million sends so many messages, small ones and some by rendezvous, to a receiver of this
+// depth that takes its completions late at random, and gives how many requests found no
+// receive. A sender that believes in more receives than there are has no credits in effect.
+func million(t *testing.T, messages, depth, believed int, seed uint64) (rnr int) {
 	cfg := testConfig()
-	cfg.RecvDepth, cfg.PeerDepth = 32, believed
+	cfg.RecvDepth, cfg.PeerDepth = depth, believed
 	cfg.Backlog, cfg.PeerBacklog = 1<<16, 1<<16
 	w := newWorld(t, seed, cfg)
 	a, b := w.sides[0], w.sides[1]
@@ -70,10 +70,12 @@ func TestMillionMessages(t *testing.T) {
 		messages = 20_000
 	}
 	for _, seed := range seeds(t, 1) {
-		if n := million(t, messages, 32, seed); n != 0 {
-			t.Errorf("BE_SEED=%d: %d requests found no receive", seed, n)
+		for _, r := range []struct{ depth, messages int }{{32, messages}, {4, 20_000}, {5, 20_000}, {7, 20_000}} {
+			if n := million(t, r.messages, r.depth, r.depth, seed); n != 0 {
+				t.Errorf("BE_SEED=%d: %d requests found no receive of %d", seed, n, r.depth)
+			}
 		}
-		if n := million(t, 5_000, 1<<20, seed); n == 0 {
+		if n := million(t, 5_000, 32, 1<<20, seed); n == 0 {
 			t.Errorf("BE_SEED=%d: control without credits: every request found a receive: the test shows nothing", seed)
 		}
 	}

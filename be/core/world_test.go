@@ -86,11 +86,6 @@ func TestRandomSchedules(t *testing.T) {
 func randomSchedule(t *testing.T, seed uint64) {
 	cfg := testConfig()
 	r := rand.New(rand.NewPCG(seed, 4))
-	depth := 4 + 2*r.IntN(7)
-	cfg.RecvDepth, cfg.PeerDepth = depth, depth
-	cfg.SendDepth = 2 + r.IntN(31)
-	cfg.Backlog = 1 + r.IntN(8)
-	cfg.PeerBacklog = cfg.Backlog
 	if r.IntN(2) == 0 {
 		cfg.WindowTarget = time.Duration(1 + r.IntN(200))
 	}
@@ -103,7 +98,13 @@ func randomSchedule(t *testing.T, seed uint64) {
 		all = NewInbound(4096+r.IntN(16384), r.IntN(2)*cfg.Fragment, seed, nil)
 		cfg.Arrivals, cfg.PeerExpect = NewArrivals(all, func(Handler) {}), all.Most()
 	}
-	w := newWorld(t, seed, cfg)
+	cfgs := [2]Config{cfg, cfg}
+	for i := range cfgs {
+		own, peer := &cfgs[i], &cfgs[1-i]
+		own.SendDepth, own.RecvDepth, own.Backlog = 2+r.IntN(31), 4+r.IntN(13), 1+r.IntN(8)
+		peer.PeerDepth, peer.PeerBacklog = own.RecvDepth, own.Backlog
+	}
+	w := newWorldIn(t, newFakeMemory(arenaBytes), seed, cfgs)
 	type end struct {
 		s    *side
 		k    *Socket
