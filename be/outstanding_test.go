@@ -230,7 +230,7 @@ func TestFaultsWithRequestsOutstanding(t *testing.T) {
 				if p.listener, err = p.nodes[0].Listen("127.0.0.1:0"); err != nil {
 					t.Fatal(err)
 				}
-				before := p.nodes[1].Stats().Memory.InUseBytes
+				before := [2]int64{p.nodes[0].Stats().Memory.InUseBytes, p.nodes[1].Stats().Memory.InUseBytes}
 				x := newProxy(t, p.listener.Addr().String())
 				client, err := p.nodes[1].Dial(limit(t), x.addr, "x")
 				if err != nil {
@@ -266,9 +266,11 @@ func TestFaultsWithRequestsOutstanding(t *testing.T) {
 				if !ok {
 					t.Errorf("the socket ended with %v", client.Err())
 				}
-				eventually(t, "no engine left", func() bool { return p.nodes[1].Stats().Engines == 0 })
-				if in := p.nodes[1].Stats().Memory.InUseBytes; in != before {
-					t.Errorf("%d bytes are in use, %d before the dial", in, before)
+				for i, n := range p.nodes {
+					eventually(t, "no engine left", func() bool { return n.Stats().Engines == 0 })
+					if in := n.Stats().Memory.InUseBytes; in != before[i] {
+						t.Errorf("node %d: %d bytes are in use, %d before the dial", i, in, before[i])
+					}
 				}
 				l.once(t)
 				if tt.mend == nil {

@@ -9,9 +9,13 @@ import (
 	"github.com/byteexpress/byteexpress/be"
 )
 
-// TestTenThousandSockets share one queue pair and four goroutines, and share it
-// fairly: when all of them have messages waiting, and half of all have come, each
-// has had about half of its own.
+// socketBytes is what a socket may take of Go's heap, both of its ends, before it has
+// received anything: it is 1.7 KB.
+const socketBytes = 2 << 10
+
+// TestTenThousandSockets share one queue pair and four goroutines, take no registered
+// memory, and share the queue pair fairly: when all of them have messages waiting, and
+// half of all have come, each has had about half of its own.
 func TestTenThousandSockets(t *testing.T) {
 	sockets, each := 10000, 8
 	if raceEnabled {
@@ -35,9 +39,17 @@ func TestTenThousandSockets(t *testing.T) {
 		}
 	})
 	serveMux(t, m, 1)
-	_, clients := p.connectInto(t, m, sockets)
-	if st := p.nodes[0].Stats(); st.Engines != 1 || st.Sockets != sockets {
-		t.Fatalf("%d engines with %d sockets, want 1 with %d", st.Engines, st.Sockets, sockets)
+	_, first := p.connect(t, "gate")
+	registered, before := p.nodes[0].Stats().Registered, heap()
+	servers, clients := p.connectInto(t, m, sockets)
+	n := (heap() - before) / float64(sockets)
+	t.Logf("a socket takes %.0f bytes of Go's heap", n)
+	if n > socketBytes && !raceEnabled {
+		t.Errorf("that is more than %d", socketBytes)
+	}
+	runtime.KeepAlive(servers)
+	if st := p.nodes[0].Stats(); st.Engines != 1 || st.Sockets != sockets+1 || st.Registered != registered {
+		t.Fatalf("%d engines with %d sockets, want 1 with %d; %+v registered, before %+v", st.Engines, st.Sockets, sockets+1, st.Registered, registered)
 	}
 
 	// The worker is held until everything is posted, one socket after another, so
@@ -56,7 +68,6 @@ func TestTenThousandSockets(t *testing.T) {
 			}
 		}
 	}
-	_, first := p.connect(t, "gate")
 	b := alloc(t, p.nodes[1], 1, 0)
 	if err := first.Post(b, free(b, true)); err != nil {
 		t.Fatal(err)
