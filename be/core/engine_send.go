@@ -149,6 +149,7 @@ func (e *Engine) visitStart(s *Socket) {
 		s.requested.push(m)
 		e.sendRTS(s, m)
 		e.sched.remove(starts, s)
+		e.sched.asks.spend(s, m.length, e.sched.shift)
 	} else {
 		m.state = sendPosted
 		m.refs++

@@ -207,6 +207,9 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 		return
 	}
 	m.unlink()
+	if m.large && (m.state == sendRequested || m.state == sendOffered || m.state == sendWriting) {
+		e.sched.asks.refund(m.sock, m.length-m.offset)
+	}
 	if m.state == sendOffered {
 		m.sock.offered.push(m) // the peer may still read it
 	}
@@ -216,7 +219,7 @@ func (e *Engine) endOutgoing(m *outgoing, err error) {
 		case at == 0:
 		case s.queue.head == nil:
 			e.sched.remove(starts, s)
-		case s.queue.head.large != (at == asksSlot): // it waits elsewhere with what is next
+		case s.queue.head.large != asksAt(at): // it waits elsewhere with what is next
 			e.sched.remove(starts, s)
 			e.sched.begin(s)
 		}

@@ -38,9 +38,9 @@ const (
 // A kind of work that lacks credits or room is passed over, and catches up
 // afterwards: by up to the longest piece, what is beyond that is forgotten.
 //
-// To ask for a large message costs its socket nothing, and takes turns with all the
-// rest: a socket whose messages have not been asked for early enough would not use
-// its share.
+// To ask for a large message costs its socket nothing of that, and takes turns with all
+// the rest: a socket whose messages have not been asked for early enough would not use
+// its share. See asks for whose turn it is.
 type scheduler struct {
 	// solo is the socket that nobody else waits beside, with work of one kind, or nil.
 	// What it is served moves its share alone: endSolo lets the rest follow. It is at
@@ -62,7 +62,7 @@ type scheduler struct {
 // queues have all that wait, but for solo.
 type queues struct {
 	finals line // waiting writers whose final fragment waits for a credit
-	asks   line // sockets whose next message is large, to be asked for
+	asks   asks
 	wheels [kinds]wheel
 }
 
@@ -95,12 +95,12 @@ const (
 // MaxWeight is the largest weight of a socket.
 const MaxWeight = 1 << weightBits
 
-// In Socket.at, finalsSlot and asksSlot stand for these lines, soloSlot for none though
-// it waits, 0 for none, and i+1 for the i-th slot.
+// In Socket.at, finalsSlot stands for this line, soloSlot for none though it waits, 0 for
+// none, asksSlot+i for the i-th slot of asks, and i+1 for the i-th slot of a wheel.
 const (
 	finalsSlot = 255
-	asksSlot   = 254
-	soloSlot   = 253
+	soloSlot   = 254
+	asksSlot   = wheelSlots + 1
 )
 
 // newScheduler is for pieces of at most longest bytes.
@@ -288,9 +288,8 @@ func (c *scheduler) begin(s *Socket) {
 	case s.at[starts] != 0:
 	case s.queue.head.large:
 		c.endSolo()
-		c.asks.push(starts, s)
+		c.asks.push(s, c.shift)
 		c.lined |= hasAsks
-		s.at[starts] = asksSlot
 	default:
 		c.add(starts, s)
 	}
@@ -325,13 +324,13 @@ func (c *scheduler) remove(k kind, s *Socket) {
 		return
 	}
 	c.endSolo()
-	switch at {
-	case finalsSlot:
+	switch {
+	case at == finalsSlot:
 		if c.finals.remove(k, s); c.finals.n == 0 {
 			c.lined &^= hasFinals
 		}
-	case asksSlot:
-		if c.asks.remove(k, s); c.asks.n == 0 {
+	case asksAt(at):
+		if c.asks.remove(s); c.asks.n == 0 {
 			c.lined &^= hasAsks
 		}
 	default:
@@ -376,7 +375,7 @@ func (c *scheduler) next(may uint8) (kind, *Socket) {
 func (c *scheduler) choose(may uint8) (k kind, s *Socket) {
 	if may&asking != 0 && c.lined&hasAsks != 0 && !c.asked {
 		c.asked = true
-		return starts, c.asks.head
+		return starts, c.asks.first(c.shift)
 	}
 	if k, w := c.last, &c.wheels[c.last]; may&c.filled == 1<<k && c.solo == nil && w.pos+w.skew == c.round {
 		// Mostly, those of one kind are in the present round.
@@ -389,7 +388,7 @@ func (c *scheduler) choose(may uint8) (k kind, s *Socket) {
 		filled := may & c.filled
 		if filled == 0 {
 			if may&asking != 0 && c.lined&hasAsks != 0 {
-				s = c.asks.head
+				s = c.asks.first(c.shift)
 			}
 			return starts, s
 		}
@@ -434,10 +433,7 @@ func (c *scheduler) earliest(filled uint8) (k kind, round uint64) {
 // spend counts n bytes that the visited socket has sent, or asked for, and ends the
 // visit. more says whether it has more work of this kind.
 func (c *scheduler) spend(k kind, s *Socket, n int, more bool) {
-	cost := uint64(n) << weightBits
-	if s.weight > 1 {
-		cost /= uint64(s.weight)
-	}
+	cost := s.shareOf(n)
 	if c.solo == s {
 		switch {
 		case more:

@@ -73,6 +73,7 @@ type socketRest struct {
 	readHead  *incoming // to be read, with something left to ask for
 
 	readTail    *incoming
+	asked       uint64  // what it asked for, where others ask too: see asks
 	offered     outList // ended here, and the peer may still read them
 	fetching    outList // of exposed memory, with something left to ask for
 	lingerUntil time.Duration
