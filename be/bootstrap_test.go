@@ -221,6 +221,7 @@ func TestListenerSurvivesBadClients(t *testing.T) {
 		},
 		func(c net.Conn) { c.(*net.TCPConn).SetLinger(0); c.Close() },
 	}
+	late := 0
 	for i, f := range bad {
 		c, err := net.Dial("tcp", addr)
 		if err != nil {
@@ -228,11 +229,20 @@ func TestListenerSurvivesBadClients(t *testing.T) {
 		}
 		t.Cleanup(func() { c.Close() })
 		f(c)
-		server, client := p.connect(t, fmt.Sprint(i))
-		server.Close()
+		ctx := limit(t)
+		client, err := p.nodes[1].Dial(ctx, addr, fmt.Sprint(i))
+		for ; err != nil && ctx.Err() == nil; late++ { // on a busy machine good ones may take too long too
+			client, err = p.nodes[1].Dial(ctx, addr, fmt.Sprint(i))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		client.Close()
 	}
-	eventually(t, "bad clients given up", func() bool { return p.nodes[0].Stats().BadClients == uint64(len(bad)) })
+	eventually(t, "bad clients given up", func() bool {
+		n := p.nodes[0].Stats().BadClients
+		return n >= uint64(len(bad)) && n <= uint64(len(bad)+late)
+	})
 	eventually(t, "one engine", func() bool { return p.nodes[0].Stats().Engines == 1 })
 }
 
