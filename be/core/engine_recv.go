@@ -66,8 +66,8 @@ func (e *Engine) LookAhead(c *cq.Completion) *Socket {
 	}
 	b := e.entries.header(int(entry % uint32(len(e.entries.bufs))))
 	s := e.socket(wire.SocketOf(b))
-	if t := wire.Type(b[0]); c.Opcode != cq.Recv || t == wire.RTS || t == wire.CTS {
-		e.prefetchBulk()
+	if isLarge(c, b) {
+		e.prefetchLarge()
 		if s != nil {
 			prefetch.Object(s.socketRest)
 		}

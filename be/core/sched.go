@@ -377,11 +377,13 @@ func (c *scheduler) choose(may uint8) (k kind, s *Socket) {
 		c.asked = true
 		return starts, c.asks.first(c.shift)
 	}
-	if k, w := c.last, &c.wheels[c.last]; may&c.filled == 1<<k && c.solo == nil && w.pos+w.skew == c.round {
+	if k := c.last; may&c.filled == 1<<k && c.solo == nil {
 		// Mostly, those of one kind are in the present round.
-		if s := w.at(w.pos).head; s != nil && s.share>>c.shift <= c.round {
-			c.asked = false
-			return k, s
+		if w := &c.wheels[k]; w.pos+w.skew == c.round {
+			if s := w.at(w.pos).head; s != nil && s.share>>c.shift <= c.round {
+				c.asked = false
+				return k, s
+			}
 		}
 	}
 	for {

@@ -44,7 +44,7 @@ func New(f *fabric.Fabric, cfg Config) (*Cluster, error) {
 		func(a, _ int32) { c.nodes[a].soonTell(0) },
 		func(a, _ int32) { c.nodes[a].soonTell(1) },
 		func(a, _ int32) { c.nodes[a].soonTell(2) },
-		nil,
+		func(a, _ int32) { c.nodes[a].soonTell(3) },
 	)
 	c.tickKind = c.k.Handle(func(a, b int32) { c.nodes[a].tick(b) })
 	var bulk []byte

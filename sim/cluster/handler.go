@@ -18,7 +18,7 @@ func (e *engine) Incoming(k *core.Socket, _ uint32, service string) (core.Refusa
 
 // Message is part of core.Handler.
 func (e *engine) Message(k *core.Socket, b []byte, reserved int) {
-	e.n.note(note{what: noteMessage, sock: k, buf: b, held: reserved})
+	e.n.note(note{what: noteMessage, sock: k, e: e, buf: b, held: reserved})
 }
 
 // Closed is part of core.Handler.

@@ -62,6 +62,7 @@ type engine struct {
 type note struct {
 	what noteKind
 	sock *core.Socket
+	e    *engine // noteMessage: of the socket
 	text string
 	buf  []byte
 	held int // bytes of the quota

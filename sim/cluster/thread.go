@@ -117,16 +117,24 @@ func (n *Node) soonTell(step int) {
 	switch l := &n.later[n.first]; {
 	case step == 0:
 		prefetch.Object(l)
-	case l.sock == nil:
+	case l.what != noteMessage:
 	case step == 1:
 		prefetch.Object(l.sock)
+		prefetch.Object(l.e)
 	case step == 2:
 		prefetch.Of(l.sock.User, 64)
+		l.sock.PrefetchTaken()
+		l.e.core.PrefetchFlush(0)
+	case step == 3:
+		l.e.core.PrefetchTaken()
 	}
 }
 
 // soon prepares for a step, and gets what the step before it has found.
 func (t *thread) soon(step int) {
+	if step == 0 {
+		prefetch.Object(t.scratch)
+	}
 	for i := range t.got {
 		c := &t.got[i]
 		if step == 0 {
@@ -139,14 +147,27 @@ func (t *thread) soon(step int) {
 			continue
 		}
 		e.core.Prefetch(step-2, c)
-		switch step {
-		case 2:
-			prefetch.Object(e.qp)
-		case 3:
-			e.qp.PrefetchPost(0)
-		case 4:
-			e.qp.PrefetchPost(1)
+		e.soonPost(step)
+	}
+	for _, e := range t.dirty {
+		if step == 1 {
+			prefetch.Object(e)
+		} else if step > 1 {
+			e.core.PrefetchFlush(step - 2)
+			e.soonPost(step)
 		}
+	}
+}
+
+// soonPost gets what a post needs.
+func (e *engine) soonPost(step int) {
+	switch step {
+	case 2:
+		prefetch.Object(e.qp)
+	case 3:
+		e.qp.PrefetchPost(0)
+	case 4:
+		e.qp.PrefetchPost(1)
 	}
 }
 

@@ -24,12 +24,12 @@ func (f *Fabric) prepare() {
 	f.k.Soon(k.kick, out, nil)
 	first := func(a, _ int32) {
 		if fr := f.ports[a].wire.head; fr != nil {
-			prefetch.Object(&fr.hop)
+			prefetch.Part(fr, 0, hopBytes)
 		}
 	}
 	second := func(a, _ int32) {
 		if fr := f.ports[a].wire.head; fr != nil && fr.next != nil {
-			prefetch.Object(&fr.next.hop)
+			prefetch.Part(fr.next, 0, hopBytes)
 		}
 	}
 	f.k.Soon(k.arrive, first, second, nil)
@@ -49,8 +49,7 @@ func (f *Fabric) prepare() {
 	f.k.Soon(k.arrive,
 		func(a, _ int32) {
 			if fr := f.ports[a].wire.head; fr != nil {
-				prefetch.Object(&fr.hop)
-				fr.pkt.Prefetch()
+				prefetch.Part(fr, 0, headBytes)
 			}
 		},
 		func(a, _ int32) { f.ports[a].arrives(0) },
@@ -82,27 +81,33 @@ func prefetchQPs(qps []*nic.QP, step int) {
 // one's memory.
 func prefetchQP(q *nic.QP, step int) {
 	q.Prefetch(step)
-	if step == 1 {
-		prefetchRoute(q)
-	}
+	prefetchRoute(q, step)
 }
 
-func prefetchRoute(q *nic.QP) {
-	if fl, ok := q.Route().(*flow); ok {
-		prefetch.Object(&fl.way)
+// prefetchRoute gets the flow of a queue pair, then the rest of it if it is in use.
+func prefetchRoute(q *nic.QP, step int) {
+	if step != 1 && step != 2 {
+		return
+	}
+	switch fl, ok := q.Route().(*flow); {
+	case !ok:
+	case step == 1:
+		prefetch.Part(fl, 0, wayBytes)
+	case fl.react.active:
+		prefetch.Object(&fl.react)
 	}
 }
 
 // prefetch gets the frame that is on its way out, and the next.
 func (p *port) prefetch() {
 	if p.tx != nil {
-		prefetch.Object(&p.tx.hop)
+		prefetch.Part(p.tx, 0, hopBytes)
 	}
 	if fr := p.queue[control].head; fr != nil {
-		prefetch.Object(&fr.hop)
+		prefetch.Part(fr, 0, hopBytes)
 	}
 	if fr := p.queue[data].head; fr != nil {
-		prefetch.Object(&fr.hop)
+		prefetch.Part(fr, 0, hopBytes)
 	}
 }
 
@@ -125,7 +130,6 @@ func (p *port) arrives(step int) {
 	if fr.pkt.To == nil || fr.kind != packetFrame {
 		return
 	}
-	if h.nic.Prefetch(step, &fr.pkt); step == 1 {
-		prefetchRoute(fr.pkt.To)
-	}
+	h.nic.Prefetch(step, &fr.pkt)
+	prefetchRoute(fr.pkt.To, step)
 }

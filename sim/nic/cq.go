@@ -158,7 +158,7 @@ func (c *CQ) add(e *entry, solicited bool) {
 		}
 	}
 	c.push(e, solicited)
-	if c.passed >= n.cfg.HoldSends && len(c.held) > 0 {
+	if n.cfg.HoldSends > 0 && c.passed >= n.cfg.HoldSends && len(c.held) > 0 {
 		c.releaseHeld()
 	}
 }

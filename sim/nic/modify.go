@@ -125,7 +125,7 @@ func (q *QP) set(a *qp.Attr, mask qp.AttrMask) {
 	}
 	put(qp.MaskAccess, func() { d.Access = a.Access })
 	put(qp.MaskPKeyIndex, func() { d.PKeyIndex = a.PKeyIndex })
-	put(qp.MaskPort, func() { d.Port, q.port = a.Port, int32(a.Port) })
+	put(qp.MaskPort, func() { d.Port, q.port = a.Port, a.Port })
 	put(qp.MaskAV, func() { d.AV = a.AV })
 	put(qp.MaskPathMTU, func() { d.PathMTU = a.PathMTU })
 	put(qp.MaskAckTimeout, func() { d.AckTimeout = a.AckTimeout })

@@ -276,7 +276,9 @@ func (n *NIC) send(q *QP) {
 	if !n.portUp(q.port) {
 		return // lost on the way out
 	}
-	q.ticket = max(q.ticket, n.fabric.Send(n, p))
+	if t := n.fabric.Send(n, p); t > 0 {
+		q.ticket = max(q.ticket, t)
+	}
 }
 
 // header starts the next packet of q with all that its packets have in common.

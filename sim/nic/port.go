@@ -20,7 +20,7 @@ func (n *NIC) Port(port int) (Port, bool) {
 // Ports is how many ports the NIC has.
 func (n *NIC) Ports() int { return len(n.ports) }
 
-func (n *NIC) portUp(port int32) bool {
+func (n *NIC) portUp(port uint8) bool {
 	return n.ports[port-1].State == verbs.PortActive
 }
 

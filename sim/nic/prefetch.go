@@ -13,26 +13,26 @@ func (n *NIC) Prefetch(step int, p *Packet) {
 	takesRecv := f&(isSend|hasImm) != 0
 	switch {
 	case step == 0:
-		prefetch.Object(&q.busy)
+		prefetch.Part(q, 0, busyBytes)
 		if takesRecv {
-			prefetch.Object(&q.rq)
+			prefetch.Part(q, recvAt, recvBytes)
 			prefetch.Object(&p.Payload)
 		}
 	case step == 1 && f&isResponse != 0:
 		prefetch.Object(q.sq.at(q.sq.una))
-		prefetch.Object(&q.sendCQ.filler)
+		q.sendCQ.prefetch()
 	case step == 1 && takesRecv:
 		prefetch.Object(q.rq.at(q.rq.una))
 		prefetch.Object(&q.rq.segments(q.rq.una)[0])
-		prefetch.Object(&q.recvCQ.filler)
+		q.recvCQ.prefetch()
 		if f&isSend != 0 {
 			p.Payload.prefetch()
 		}
 	case step == 2 && f&isResponse != 0:
-		prefetch.Of(q.sendCQ.Owner, 128)
+		prefetch.Of(q.sendCQ.Owner, ownerBytes)
 	case !takesRecv:
 	case step == 2:
-		prefetch.Of(q.recvCQ.Owner, 128)
+		prefetch.Of(q.recvCQ.Owner, ownerBytes)
 		for _, g := range q.rq.segments(q.rq.una) {
 			prefetch.Memory(g.Addr, uint64(min(g.Length, 32)))
 			n.keys.prefetch(g.LKey)
@@ -43,6 +43,12 @@ func (n *NIC) Prefetch(step int, p *Packet) {
 		}
 	}
 }
+
+// ownerBytes is what the owner of a CQ needs at first to take a completion.
+const ownerBytes = 128
+
+// prefetch gets what a completion needs.
+func (c *CQ) prefetch() { prefetch.Part(c, fillAt, fillBytes) }
 
 // prefetch gets the first bytes of the payload, and what holds them.
 func (p *Payload) prefetch() {
@@ -60,19 +66,12 @@ func (t *keyTable) prefetch(k mr.LKey) {
 	}
 }
 
-// Prefetch gets the headers of a packet.
-func (p *Packet) Prefetch() {
-	prefetch.Object(&p.Route)
-	prefetch.Object(&p.DGID)
-}
-
 // Prefetch has the cache get what the queue pair needs to send: itself, then its next
 // request, then the region of that.
 func (q *QP) Prefetch(step int) {
 	switch step {
 	case 0:
-		prefetch.Object(&q.busy)
-		prefetch.Object(&q.sq)
+		prefetch.Part(q, 0, sendAt+sendBytes)
 	case 1:
 		prefetch.Object(q.sq.at(q.cur))
 		prefetch.Object(&q.sq.segments(q.cur)[0])
@@ -88,9 +87,9 @@ func (q *QP) Prefetch(step int) {
 // next request.
 func (q *QP) PrefetchPost(step int) {
 	if step == 0 {
-		prefetch.Object(&q.soft)
-		prefetch.Object(&q.sq)
-		prefetch.Object(&q.caps)
+		prefetch.Part(q, softAt, softBytes)
+		prefetch.Part(q, sendAt, sendBytes)
+		prefetch.Part(q, capsAt, capsBytes)
 		return
 	}
 	next := q.sq.posted()

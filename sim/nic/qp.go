@@ -20,10 +20,11 @@ type QP struct {
 	caps    qp.Caps
 	failed  atomic.Bool // in the error state: receives need a doorbell
 	srq     *SRQ        // rq then holds only the receive that was taken last
-	retired *lease      // of the last life
-	bound   int         // windows
-	replay  []answer    // atomics answered lately, to be answered alike if asked again
-	Owner   any         // the driver's
+	ticket  Ticket
+	retired *lease   // of the last life
+	bound   int      // windows
+	replay  []answer // atomics answered lately, to be answered alike if asked again
+	Owner   any      // the driver's
 }
 
 // busy is what packets need of a queue pair: with the first fields of sq, six lines.
@@ -39,9 +40,11 @@ type busy struct {
 	isReady bool
 	gone    bool // destroyed
 	sigAll  bool
+	port    uint8
 	offered bool          // to the driver, which has not called Transmit since
 	soft    atomic.Uint32 // qp.State as the application knows it
 	life    atomic.Uint32 // counts resets: tells completions of an earlier life
+	timerAt int32         // place in NIC.timers, -1: none
 
 	requester
 	responder
@@ -51,11 +54,8 @@ type busy struct {
 	lease   *lease   // on the memory of the send requests
 	sendCQ  *CQ
 	recvCQ  *CQ
-	wakeAt  time.Duration // key in NIC.timers
-	timerAt int32         // place there, -1: none
-	port    int32
-	ticket  Ticket
 	pd      *PD
+	wakeAt  time.Duration // key in NIC.timers
 }
 
 // CreateQP makes a queue pair in state RESET; srq may be nil. The capacities were
