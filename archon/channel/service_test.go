@@ -43,7 +43,7 @@ func eventually(t testing.TB, what string, cond func() bool) {
 // quick settles fast enough for a test, and gives nobody up since the machine is busy.
 func quick() channel.Recovery {
 	return channel.Recovery{PingInterval: 200 * time.Millisecond, PingTimeout: 20 * time.Second, Settle: 300 * time.Millisecond, RedialMax: 200 * time.Millisecond,
-		DialTimeout: 20 * time.Second, FallbackDelay: 20 * time.Second}
+		DialTimeout: 20 * time.Second, FallbackDelay: 20 * time.Second, WaitReady: time.Minute}
 }
 
 // alert is quick, and also notices soon that somebody is silent.
