@@ -229,7 +229,7 @@ func TestSteps(t *testing.T) {
 		text   string
 	}{
 		{name: "address, no event", silent: ucmaResolveIP, want: context.DeadlineExceeded, text: "rdma_cm: resolve address 10.9.0.1:7174: no answer within 20ms"},
-		{name: "route, no event", silent: ucmaResolveRoute, want: context.DeadlineExceeded, text: "resolve route 10.9.0.1:7174: no answer within 20ms"},
+		{name: "route, no event", silent: ucmaResolveRoute, want: context.DeadlineExceeded, text: "resolve route 10.9.0.1:7174: no answer within 500ms"},
 		{name: "connect, no event", silent: ucmaConnect, want: context.DeadlineExceeded, text: "connect 10.9.0.1:7174: no answer within 30ms"},
 		{name: "address, status", event: AddrResolved, status: -int32(syscall.EHOSTUNREACH), want: syscall.EHOSTUNREACH, text: "resolve address"},
 		{name: "nobody listens", want: ReasonInvalidServiceID, text: "rejected by the peer: nobody listens on that port (reason 8): start the peer"},
@@ -243,9 +243,14 @@ func TestSteps(t *testing.T) {
 				e.k.status[tt.event] = tt.status
 			}
 			o := options(e.active, "")
-			o.ResolveTimeout, o.ConnectTimeout = 20*time.Millisecond, 30*time.Millisecond
-			if tt.silent == 0 {
-				o.ResolveTimeout, o.ConnectTimeout = patience, patience
+			o.ResolveTimeout, o.ConnectTimeout = patience, patience
+			switch tt.silent {
+			case ucmaResolveIP:
+				o.ResolveTimeout = 20 * time.Millisecond
+			case ucmaResolveRoute: // once the address has been resolved
+				o.ResolveTimeout = 500 * time.Millisecond
+			case ucmaConnect:
+				o.ConnectTimeout = 30 * time.Millisecond
 			}
 			_, err := e.sys.Dial(t.Context(), listenAddr, o)
 			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.text) {

@@ -140,7 +140,11 @@ func TestBadPeers(t *testing.T) {
 				}
 				_, _ = io.WriteString(a, tt.bad)
 			}()
-			c := New(context.Background(), b, 300*time.Millisecond, false)
+			limit := time.Minute
+			if tt.is == control.ErrTimeout {
+				limit = 600 * time.Millisecond
+			}
+			c := New(context.Background(), b, limit, false)
 			defer c.Close()
 			_, _, err := play(c, Test{OneSided: true, Write: true}, []Key{{Num: 1}}, host)
 			if err == nil || !strings.Contains(err.Error(), tt.want) || tt.is != nil && !errors.Is(err, tt.is) {

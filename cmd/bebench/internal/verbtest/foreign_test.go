@@ -146,7 +146,7 @@ func TestForeignPeerThatHangs(t *testing.T) {
 		}()
 		p := foreignDefaults(tt.op, tt.latency)
 		p.Sizes = []int{64}
-		c := perftest.New(context.Background(), a, 300*time.Millisecond, true)
+		c := perftest.New(context.Background(), a, 600*time.Millisecond, true)
 		if _, err := c.Hello(); err != nil {
 			t.Fatal(err)
 		}
