@@ -46,6 +46,8 @@ type memory struct {
 	opened sync.Mutex // to make one
 	closed bool       // no more; under opened
 
+	preparing preparing
+
 	offered atomic.Int64 // longer buffers of the application's are from the readable pool
 	short   atomic.Bool
 	poke    func()
@@ -56,6 +58,7 @@ type memory struct {
 func newMemory(r mr.Registrar, cfg *Config, maxRegion int64, poke func()) (*memory, error) {
 	m := &memory{cfg: bemalloc.Config{Registrar: r, MaxRegionBytes: maxRegion, Budget: bemalloc.NewBudget(cfg.PoolBytes), Debug: cfg.Debug}, poke: poke}
 	m.offered.Store(math.MaxInt64)
+	m.preparing.stop = make(chan struct{})
 	var err error
 	if m.local, err = m.pool(localDomain); err == nil {
 		m.owners = newOwners(m.local)
@@ -114,7 +117,7 @@ func (m *memory) alloc(d domain, n int) ([]byte, error) {
 
 // Alloc gives an engine n bytes of the local domain.
 func (m *memory) Alloc(n int) ([]byte, error) {
-	b, err := m.local.Alloc(n)
+	b, err := m.allocate(localDomain, n)
 	if err != nil {
 		m.ranShort(err)
 	}
@@ -122,9 +125,20 @@ func (m *memory) Alloc(n int) ([]byte, error) {
 	return b, err
 }
 
+// allocate is alloc for who must not wait.
+func (m *memory) allocate(d domain, n int) ([]byte, error) {
+	if n > bemalloc.BlockBytes {
+		return m.allocLong(d, n)
+	}
+	if d == localDomain {
+		return m.local.Alloc(n)
+	}
+	return m.alloc(d, n)
+}
+
 // AllocWritable gives an engine n bytes for a peer to write to, and the key for that.
 func (m *memory) AllocWritable(n int) ([]byte, mr.RKey, error) {
-	b, err := m.alloc(writableDomain, n)
+	b, err := m.allocate(writableDomain, n)
 	if err != nil {
 		m.ranShort(err)
 		return nil, 0, err
@@ -209,6 +223,7 @@ func (m *memory) ReadKey(b []byte) (mr.RKey, bool) {
 
 // close gives all memory back. What is in use makes it fail, and it may be called again.
 func (m *memory) close() error {
+	m.preparing.end()
 	m.opened.Lock()
 	m.closed = true
 	m.opened.Unlock()

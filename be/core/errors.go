@@ -22,6 +22,8 @@ var (
 	ErrPeerTimeout = errors.New("the peer does not answer")
 	// ErrDropped says that messages that had arrived could not be delivered.
 	ErrDropped = errors.New("messages that had arrived were dropped, there was no registered memory for them: free buffers sooner, or raise PoolBytes")
+	// ErrComing is a Memory's error for what it will have soon, of itself.
+	ErrComing = errors.New("memory is being made ready")
 	// ErrCanceled ends a message whose caller gave it up.
 	ErrCanceled = errors.New("message canceled")
 	// ErrUnsupported says that the peer does not know what was asked for.

@@ -22,6 +22,7 @@ type fakeMemory struct {
 	live  map[uint64]int  // address: class
 	open  map[uint64]bool // address: peers may write
 	fail  bool
+	late  int              // bytes for which there will be memory later; 0: there is now
 	full  func(n int) bool // whether there are no n bytes; nil: there are
 	shut  bool             // peers may read nothing
 }
@@ -43,6 +44,9 @@ func class(n int) int {
 }
 
 func (m *fakeMemory) Alloc(n int) ([]byte, error) {
+	if m.late > 0 && n == m.late {
+		return nil, ErrComing
+	}
 	if m.fail || m.full != nil && m.full(n) {
 		return nil, errFull
 	}

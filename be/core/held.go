@@ -112,7 +112,7 @@ func (in *incoming) stopsAll(now time.Duration) bool {
 func (e *Engine) tryNew(now time.Duration, in *incoming) {
 	first := e.held.head
 	behind := !in.sock.unordered && in.sock.held > 1
-	if !behind && (first == in || !first.stopsAll(now)) && e.grant(now, in) && first != in {
+	if !behind && (first == in || !first.stopsAll(now)) && e.grant(now, in) && first != in && !first.coming {
 		first.passed++
 	}
 	e.lookAgain(now)
@@ -164,7 +164,7 @@ func (e *Engine) Retry(now time.Duration) {
 			if skipped++; skipped == maxLooked || in.stopsAll(now) {
 				break
 			}
-			if lacks == nil {
+			if lacks == nil && !in.coming {
 				lacks = in
 			}
 			if !s.unordered {
@@ -218,6 +218,7 @@ func (e *Engine) grant(now time.Duration, in *incoming) bool {
 			e.mem.Free(buf)
 		}
 		e.quota.Release(in.length)
+		in.coming = err == ErrComing
 		return false
 	}
 	in.buf, in.reserved = buf, in.length

@@ -209,3 +209,32 @@ func TestOneSocketStopsNoOther(t *testing.T) {
 		}
 	}
 }
+
+// TestMemoryThatComesStopsNobody: however many messages pass one whose memory is being made
+// ready, they do not wait for it.
+func TestMemoryThatComesStopsNobody(t *testing.T) {
+	w := newWorld(t, 1, testConfig())
+	own, _ := w.open(0)
+	other, _ := w.open(0)
+	to := w.sides[1]
+	var f, g flow
+	w.send(w.sides[0], own, &f, 5000, 0)
+	w.mem.late = 5000
+	w.run()
+	const n = maxPassed + 100
+	for i := range n {
+		w.send(w.sides[0], other, &g, 2000, 0)
+		for start := w.now; len(to.got[other.id]) <= i; w.step() {
+			if w.now-start >= maxStop {
+				t.Fatalf("message %d of %d waits", i, n)
+			}
+		}
+	}
+	if w.mem.late = 0; len(to.got[own.id]) != 0 {
+		t.Error("the test shows nothing")
+	}
+	if w.settle(); f.calls != 1 || g.calls != n {
+		t.Errorf("%d and %d messages ended", f.calls, g.calls)
+	}
+	w.end()
+}

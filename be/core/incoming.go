@@ -32,6 +32,7 @@ type incoming struct {
 	seq      uint32
 	length   int
 	since    time.Duration // when it was announced, or asked for
+	coming   bool          // its memory is, see ErrComing
 	passed   int           // later ones that got memory while it had none
 	stops    int           // times that all waited for it
 	round    uint64        // the first in which it was not looked at, see Retry
