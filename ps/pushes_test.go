@@ -79,7 +79,7 @@ func (l *pushes) run(rng *rand.Rand) {
 
 func (l *pushes) more(n int64) {
 	l.t.Helper()
-	for from, end := l.calls.Load(), time.Now().Add(time.Minute); l.calls.Load() < from+n; time.Sleep(time.Millisecond) {
+	for from, end := l.calls.Load(), time.Now().Add(5*time.Minute); l.calls.Load() < from+n; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) || l.t.Failed() {
 			l.t.Fatal("the calls do not go on")
 		}

@@ -270,11 +270,16 @@ func TestRebalanceNeedsAll(t *testing.T) {
 	m := newMovingTable(t, 2, nil, 0)
 	to := equalMap(2, m.endpoints, 0, 1)
 	m.stops[0][1]()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	err := ps.Rebalance(ctx, m.first, to, ps.RebalanceConfig{Timeout: 100 * time.Millisecond})
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), m.endpoints[0][1].TCP) {
-		t.Errorf("%v", err)
+	for wait := time.Second; ; wait *= 2 { // a slow machine may not have asked the others by then
+		ctx, cancel := context.WithTimeout(t.Context(), wait)
+		err := ps.Rebalance(ctx, m.first, to, ps.RebalanceConfig{Timeout: wait / 10, Freeze: wait})
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || wait > time.Minute {
+			t.Fatal(err)
+		}
+		if strings.Contains(err.Error(), m.endpoints[0][1].TCP) {
+			break
+		}
 	}
 	for _, of := range m.shards {
 		for _, s := range of {
@@ -284,7 +289,7 @@ func TestRebalanceNeedsAll(t *testing.T) {
 		}
 	}
 	s, _, _, _ := replicaOf(t, tcp, ps.Config{Dim: movingDim, Map: m.first, LearningRate: 0.1, Optimizer: ps.Adagrad}, m.peers[0], 1, m.endpoints[0][1].TCP)
-	ctx, cancel = context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := ps.Rebalance(ctx, m.first, to, ps.RebalanceConfig{}); err != nil {
 		t.Error(err)

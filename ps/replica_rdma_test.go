@@ -20,9 +20,9 @@ import (
 
 func eventually(t testing.TB, what string, cond func() bool) {
 	t.Helper()
-	for end := time.Now().Add(time.Minute); !cond(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); !cond(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within a minute", what)
+			t.Fatalf("%s: not within 5 minutes", what)
 		}
 	}
 }

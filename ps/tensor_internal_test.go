@@ -95,7 +95,7 @@ func (h *tensorHost) open() *Tensor {
 	}
 	d := channel.NewDevice(dev.Open, be.Config{AckTimeout: 10, RetryCount: 2})
 	ch, err := channel.New(channel.Config{Service: "ps", Resolver: channel.Static(channel.Endpoint{Name: "a", RDMA: h.rdma, TCP: h.tcp}), RDMA: d,
-		Recovery: channel.Recovery{PingInterval: 200 * time.Millisecond, PingTimeout: time.Second, Settle: 100 * time.Millisecond, RedialMax: 100 * time.Millisecond, DialTimeout: 2 * time.Second}})
+		Recovery: channel.Recovery{PingInterval: 200 * time.Millisecond, PingTimeout: time.Minute, Settle: 100 * time.Millisecond, RedialMax: 100 * time.Millisecond, DialTimeout: time.Minute}})
 	if err != nil {
 		t.Fatal(err)
 	}
