@@ -117,7 +117,7 @@ func (l *movingLoad) start(t *testing.T, seed, workers uint64) {
 				for i := range keys {
 					keys[i] = rng.Uint64N(movingKeys)
 				}
-				ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				if rng.IntN(2) == 0 {
 					f, err := l.c.Fetch(ctx, keys)
 					if err != nil {
@@ -204,7 +204,7 @@ func TestRebalance(t *testing.T) {
 
 func testRebalance(t *testing.T, fabric *sim.Fabric) {
 	m := newMovingTable(t, 4, fabric, 0, 1, 2)
-	cfg := channel.Config{Service: "ps"}
+	cfg := channel.Config{Service: "ps", Recovery: patientClient}
 	if fabric != nil {
 		_, cfg.RDMA = rdmaHost(t, fabric, "sim:client", nil)
 	}
@@ -300,10 +300,14 @@ func TestRebalanceNeedsAll(t *testing.T) {
 // patient is for tests that leave the processors no time: an answer may take seconds.
 var patient = ps.RebalanceConfig{Timeout: 5 * time.Second, Freeze: 10 * time.Second}
 
+// patientClient is for the same: replicas that get no time have no news of one another, and
+// send clients away again and again.
+var patientClient = channel.Recovery{PingTimeout: time.Minute, MaxAttempts: 100, RetryBurst: 1_000_000}
+
 // TestRebalanceBusy: more pushes wait for a change than a server has workers.
 func TestRebalanceBusy(t *testing.T) {
 	m := newMovingTable(t, 2, nil, 0)
-	c, err := ps.NewMapClient(movingDim, m.first, channel.Config{Service: "ps"})
+	c, err := ps.NewMapClient(movingDim, m.first, channel.Config{Service: "ps", Recovery: patientClient})
 	if err != nil {
 		t.Fatal(err)
 	}
