@@ -27,7 +27,7 @@ const (
 
 // The scheduler serves the socket that had least: of bytes, divided by its weight,
 // of all kinds of work together. That is a deficit round robin whose rounds are
-// short: a round, of a few hundredths of the longest piece, gives each socket its
+// short: a round, of an eighth to a quarter of the longest piece, gives each socket its
 // weight's worth, and one that overdrew by a long piece sits out as many rounds as
 // that takes. Instead of being asked in each, it waits at the place of the round
 // in which its turn comes. So two sockets that have work, and are not held up by
@@ -73,10 +73,12 @@ const (
 
 const (
 	wheelSlots = 128
-	// late is how many rounds a kind may be behind. The longest piece takes less
-	// than half of a wheel too, so that all have a place in it.
-	late       = wheelSlots/2 - 1
-	pieceSlots = wheelSlots/2 - 2
+	// pieceRounds is how many rounds the longest piece takes at most: so a round has
+	// room for two messages of 4 KiB of a socket, one right after another.
+	pieceRounds = 8
+	// late is how many rounds a kind may be behind. That and the longest piece are less
+	// than a wheel, so that all have a place in it.
+	late = pieceRounds
 
 	// weightBits is the precision of shares: a byte of a socket of weight 1 counts
 	// as 1 << weightBits.
@@ -105,7 +107,7 @@ const (
 
 // newScheduler is for pieces of at most longest bytes.
 func newScheduler(longest int) scheduler {
-	return scheduler{shift: uint8(weightBits + bits.Len(uint((longest-1)/pieceSlots))), queues: new(queues)}
+	return scheduler{shift: uint8(weightBits + bits.Len(uint((longest-1)/pieceRounds))), queues: new(queues)}
 }
 
 // line is a list of sockets, first come first. The link is part of the socket, so
