@@ -226,11 +226,11 @@ func testRebalance(t *testing.T, fabric *sim.Fabric) {
 		to := equalMap(uint32(2+i), replicas, owners...)
 		before := l.calls.Load()
 		began := time.Now()
-		if err := ps.Rebalance(ctx, from, to, ps.RebalanceConfig{}); err != nil {
+		if err := ps.Rebalance(ctx, from, to, patient); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("map %d: %v, %d calls meanwhile", to.Version, time.Since(began), l.calls.Load()-before)
-		if err := ps.Rebalance(ctx, from, to, ps.RebalanceConfig{}); err != nil {
+		if err := ps.Rebalance(ctx, from, to, patient); err != nil {
 			t.Errorf("again: %v", err)
 		}
 		from = to
