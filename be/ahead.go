@@ -32,7 +32,7 @@ func (w *worker) lookAhead(n int) {
 		if c.ID&idRecv == 0 { // what was posted a moment ago
 			continue
 		}
-		conn := w.connOf(c)
+		conn := w.of[i]
 		if conn == nil {
 			continue
 		}

@@ -23,8 +23,9 @@ type instant struct {
 	peers        []*instantPeer
 	w            *worker
 	done         instantCQ
-	low, high    uint64   // what is registered is between these
-	blocks       [][]byte // and is these
+	srq          *instantSRQ // nil: each peer has receives of its own
+	low, high    uint64      // what is registered is between these
+	blocks       [][]byte    // and is these
 }
 
 // instantPeer is a queue pair of the device, and the peer at its other end.
@@ -33,11 +34,11 @@ type instantPeer struct {
 	dev               *instant
 	first             instantEnd // of the first socket
 	consumed, granted uint32     // receives of the peer
-	posted, taken     int
+	posted, taken     int        // of recvs
 	num               qp.Num
 	last              uint32 // bytes of the final fragment of the peer's large messages
 	sock              *Socket
-	_                 [8]byte
+	used, may         uint32 // shared receives
 
 	recvs [DefaultRecvDepth]instantRecv // posted, in a ring
 	ends  []instantEnd                  // of the other sockets, by their number, which is odd
@@ -49,6 +50,35 @@ type instantRecv struct {
 	sges [2]qp.SGE
 	_    [24]byte
 }
+
+// instantSRQ is a shared receive queue.
+type instantSRQ struct {
+	qp.SRQ
+	recvs         []instantRecv
+	posted, taken int
+}
+
+// PostRecv posts receives.
+func (q *instantSRQ) PostRecv(wrs []qp.RecvWR) (int, error) {
+	for i := range wrs {
+		r := &q.recvs[q.posted%len(q.recvs)]
+		q.posted++
+		r.id = wrs[i].ID
+		copy(r.sges[:], wrs[i].SGEs)
+	}
+	return len(wrs), nil
+}
+
+// oldest is the receive for the peer's next message.
+func (d *instantPeer) oldest() *instantRecv {
+	if q := d.dev.srq; q != nil {
+		return &q.recvs[q.taken%len(q.recvs)]
+	}
+	return &d.recvs[d.taken%DefaultRecvDepth]
+}
+
+// short reports whether the peer has too few credits for a message and what follows it.
+func (d *instantPeer) short() bool { return d.dev.srq != nil && int32(d.may-d.used) < 4 }
 
 // instantEnd is the peer's end of a socket.
 type instantEnd struct {
@@ -154,6 +184,10 @@ func (d *instantPeer) PostSend(wrs []qp.SendWR) (int, error) {
 // react is the peer, which gets a control message.
 func (d *instantPeer) react(b []byte) {
 	var h wire.Header
+	if d.dev.srq != nil {
+		_ = h.Parse(b[:wire.HeaderLen], len(b)-wire.HeaderLen)
+		d.may = h.Granted
+	}
 	switch wire.Type(b[0]) {
 	case wire.Data:
 		d.take(wire.SocketOf(b))
@@ -184,7 +218,7 @@ func (d *instantPeer) take(number uint32) {
 func (d *instantPeer) arrive(h wire.Header, body []byte) {
 	d.granted = d.consumed + DefaultRecvDepth
 	h.Granted = d.granted
-	s := &d.recvs[d.taken%DefaultRecvDepth].sges
+	s := &d.oldest().sges
 	h.Put(d.dev.at(&s[0]))
 	if len(body) > 0 {
 		copy(d.dev.at(&s[1]), body)
@@ -194,12 +228,17 @@ func (d *instantPeer) arrive(h wire.Header, body []byte) {
 
 // complete ends the oldest receive, with n bytes.
 func (d *instantPeer) complete(n uint32) *cq.Completion {
-	if d.taken == d.posted {
+	c := d.dev.done.add(d.num)
+	c.Opcode, c.ID, c.ByteLen = cq.Recv, d.oldest().id, n
+	taken, posted := &d.taken, d.posted
+	if q := d.dev.srq; q != nil {
+		taken, posted = &q.taken, q.posted
+		d.used++
+	}
+	if *taken == posted {
 		panic("the peer sends more than it was granted")
 	}
-	c := d.dev.done.add(d.num)
-	c.Opcode, c.ID, c.ByteLen = cq.Recv, d.recvs[d.taken%DefaultRecvDepth].id, n
-	d.taken++
+	*taken++
 	return c
 }
 
@@ -224,10 +263,13 @@ func (d *instantPeer) announceOn(number uint32, n int) {
 
 // newInstant makes a node on such a device, and a socket to each peer. Nobody drives
 // its worker: that is what turn is for.
-func newInstant(t testing.TB, peers int) *instant {
+func newInstant(t testing.TB, peers int) *instant { return newInstantShared(t, peers, 0) }
+
+// newInstantShared is newInstant with so many shared receives, if there are any.
+func newInstantShared(t testing.TB, peers, shared int) *instant {
 	t.Helper()
 	d := new(instant)
-	cfg, err := Config{}.withDefaults()
+	cfg, err := Config{SharedReceives: shared}.withDefaults()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,21 +295,39 @@ func newInstant(t testing.TB, peers int) *instant {
 		}
 		n.wg.Wait()
 		d.w.timer.Stop()
+		if s := d.w.shared; s != nil {
+			s.Close()
+		}
 		if err := n.mem.close(); err != nil {
 			t.Error(err)
 		}
 	})
+	var receives *core.SharedRecv
+	if shared > 0 {
+		d.srq = &instantSRQ{recvs: make([]instantRecv, shared)}
+		receives, err = core.NewSharedRecv(core.SharedConfig{
+			Receives: shared, Least: cfg.RecvDepth, Buffer: cfg.EagerBytes, IDBase: idRecv, Touch: func(h core.Handler) { d.w.touch(h.(*conn)) },
+		}, d.srq, n.mem)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.w.shared = &sharedQueue{SharedRecv: receives, srq: d.srq, base: idRecv, byQP: map[qp.Num]*conn{}}
+	}
 	for i := range peers {
-		p := &instantPeer{dev: d, num: qp.Num(7 + i), granted: DefaultRecvDepth}
+		p := &instantPeer{dev: d, num: qp.Num(7 + i), granted: DefaultRecvDepth, may: uint32(cfg.RecvDepth)}
 		c := &conn{n: n, w: d.w, line: line, limit: cfg.MaxMessage, half: DefaultBacklog / 2, eager: cfg.EagerBytes}
 		c.index, _ = d.w.reserve()
 		c.e, err = core.NewEngine(core.Config{
-			SendDepth: cfg.SendDepth, RecvDepth: cfg.RecvDepth, PeerDepth: cfg.RecvDepth, EagerLimit: cfg.EagerBytes, Fragment: cfg.FragmentBytes,
+			SendDepth: cfg.SendDepth, RecvDepth: cfg.RecvDepth, PeerDepth: DefaultRecvDepth, EagerLimit: cfg.EagerBytes, Fragment: cfg.FragmentBytes,
 			Window: cfg.WindowBytes, MaxMessage: uint64(cfg.MaxMessage), Backlog: cfg.Backlog, PeerBacklog: cfg.Backlog, MaxSockets: cfg.MaxSockets,
 			Initiator: true, IDBase: uint64(c.index) << idIndexShift, RecvBit: idRecv, Scratch: d.w.scratch, Keepalive: cfg.Keepalive, PeerTimeout: cfg.PeerTimeout,
+			Shared: receives, Lend: shared > 0,
 		}, p, n.mem, n.quota, c)
 		if err == nil {
 			err = c.e.Prepare()
+		}
+		if d.srq != nil {
+			d.w.shared.byQP[p.num] = c
 		}
 		if err != nil {
 			t.Fatal(err)

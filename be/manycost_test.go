@@ -39,8 +39,8 @@ func newManyCost(t testing.TB, sockets int, random bool) *manyCost {
 }
 
 // newManyPeers is for a socket to each of many peers, in a random order.
-func newManyPeers(t testing.TB, peers, inARow, size int) *manyCost {
-	m := &manyCost{d: newInstant(t, peers), inARow: inARow, size: size}
+func newManyPeers(t testing.TB, peers, inARow, size, shared int) *manyCost {
+	m := &manyCost{d: newInstantShared(t, peers, shared), inARow: inARow, size: size}
 	for i, p := range m.d.peers {
 		m.socks, m.order = append(m.socks, p.sock), append(m.order, i)
 	}
@@ -62,6 +62,9 @@ func (m *manyCost) at(number, i int) int {
 	}
 	return m.order[(number+i)/m.inARow%len(m.order)]
 }
+
+// peer is that of the k-th socket.
+func (m *manyCost) peer(k int) *instantPeer { return m.d.peers[min(k, len(m.d.peers)-1)] }
 
 // costChunk is how many messages are handed over, or arrive, before the worker's turn.
 const costChunk = 64
@@ -111,14 +114,21 @@ func (m *manyCost) receiving(t testing.TB) {
 			t.Fatal(err)
 		}
 	}
+	serve := func() {
+		m.d.turn()
+		for s, b := mux.ready.pop(); s != nil; s, b = mux.ready.pop() {
+			mux.serve(s, b)
+		}
+	}
 	m.step = func(number, n int) {
 		for i := range n {
-			m.arrive(m.at(number, i))
+			k := m.at(number, i)
+			if m.peer(k).short() {
+				serve()
+			}
+			m.arrive(k)
 			if i%(costChunk/2) == costChunk/2-1 || i == n-1 { // no more than are posted
-				m.d.turn()
-				for s, b := mux.ready.pop(); s != nil; s, b = mux.ready.pop() {
-					mux.serve(s, b)
-				}
+				serve()
 			}
 		}
 	}
@@ -154,12 +164,25 @@ func BenchmarkCostOfManyPeers(b *testing.B) {
 			for _, size := range []int{64, 4 << 10, 64 << 10} {
 				for _, inARow := range []int{1, 16} {
 					b.Run(fmt.Sprintf("side=%s/peers=%d/size=%d/in-a-row=%d", way.name, peers, size, inARow), func(b *testing.B) {
-						m := newManyPeers(b, peers, inARow, size)
+						m := newManyPeers(b, peers, inARow, size, 0)
 						way.f(m, b)
 						m.measure(b)
 					})
 				}
 			}
+		}
+	}
+}
+
+// BenchmarkCostOfSharedReceives is what arrives there by a shared receive queue.
+func BenchmarkCostOfSharedReceives(b *testing.B) {
+	for _, size := range []int{64, 64 << 10} {
+		for _, inARow := range []int{1, 16} {
+			b.Run(fmt.Sprintf("size=%d/in-a-row=%d", size, inARow), func(b *testing.B) {
+				m := newManyPeers(b, 1000, inARow, size, 10000)
+				m.receiving(b)
+				m.measure(b)
+			})
 		}
 	}
 }

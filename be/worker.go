@@ -60,6 +60,7 @@ type worker struct {
 	deviceUp bool
 	downErr  error // why it is not
 	wcs      [pollBatch]cq.Completion
+	of       [pollBatch]*conn        // that wcs are for
 	seen     [pollBatch]*core.Socket // by lookAhead
 	ended    core.Stats
 }
@@ -201,11 +202,13 @@ func (w *worker) poll() bool {
 		return false
 	}
 	n, err := w.cq.Poll(w.wcs[:])
+	for i := range n {
+		w.of[i] = w.connOf(&w.wcs[i])
+	}
 	w.lookAhead(n)
 	for i := range n {
-		c := &w.wcs[i]
-		conn := w.connOf(c)
-		if conn == nil {
+		c, conn := &w.wcs[i], w.of[i]
+		if conn == nil || conn.index < 0 { // the latter went down in this batch
 			w.stray(c)
 			continue
 		}
