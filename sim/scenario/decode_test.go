@@ -89,6 +89,7 @@ func TestBadFiles(t *testing.T) {
 		{`"kind": "single"`, `"kind": "graph"`, []string{"topology.places has 0 hosts"}},
 		{`"kind": "single"`, `"kind": "graph", "places": [0, 1, 2], "trunks": [{"a": 0, "b": 1}]`, []string{"no way from switch 0 to switch 2"}},
 		{`"kind": "single"`, `"kind": "graph", "places": [0, 0, 1], "trunks": [{"a": 0}]`, []string{"joins switch 0 to itself"}},
+		{`"kind": "single"`, `"kind": "graph", "places": [0, 0, 1], "trunks": [{"a": 0, "b": 1}, {"a": 1, "b": 0, "gbps": 40}]`, []string{"topology.trunks joins switches 0 and 1 twice"}},
 		{`"kind": "single"`, `"kind": "graph", "places": [0, 0, -1]`, []string{"topology.places is -1, want 0 to 999"}},
 		{`"kind": "single"`, `"kind": "graph", "places": [0, 0, 1], "trunks": [{"a": 0, "b": 1, "gbps": 9000}]`, []string{"topology.trunks.gbps is 9000"}},
 		{`"kind": "single"`, `"kind": "single", "links": [{"host": 7}]`, []string{"topology.links.host is 7, want 0 to 2"}},

@@ -159,6 +159,7 @@ func (t *Topology) checkGraph() error {
 	if len(t.Trunks) > maxTrunks {
 		return errors.Errorf("topology.trunks has %d links, want %d at most", len(t.Trunks), maxTrunks)
 	}
+	seen := map[[2]int]bool{}
 	known := make([]int, t.switches()) // the part of the graph that a switch is in
 	for i := range known {
 		known[i] = i
@@ -175,6 +176,11 @@ func (t *Topology) checkGraph() error {
 		if k.A == k.B {
 			return errors.Errorf("topology.trunks joins switch %d to itself, want two: give a and b", k.A)
 		}
+		ends := [2]int{min(k.A, k.B), max(k.A, k.B)}
+		if seen[ends] {
+			return errors.Errorf("topology.trunks joins switches %d and %d twice: leave one of them out, and give the other the rate of both", ends[0], ends[1])
+		}
+		seen[ends] = true
 		if err := checkDelay("topology.trunks.delay", k.Delay); err != nil {
 			return err
 		}

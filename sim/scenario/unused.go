@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -39,19 +40,19 @@ func (s *Scenario) checkUnused() error {
 	only := "topology.kind is " + t.Kind + ", which has no leaves and spines"
 	none := "topology.kind is pair, which has no switch"
 	marks := "without switch.ecn_kmax_bytes nothing is marked"
-	lossless, spread, rate := false, false, t.Gbps
+	lossless, spread, rates, rate := false, false, false, t.Gbps
 	for i := range s.Variants {
 		v := &s.Variants[i]
 		c, isTCP := s.tcpConfig(v)
 		dctcp = dctcp || isTCP && c.Control == tcp.DCTCP
 		lossless = lossless || !sw.Lossy && (!isTCP || s.TCP.Lossless)
 		spread = spread || v.Transport == rcTransport || v.Transport == rdmaTransport && !s.eager()
-		rate = max(rate, v.Gbps)
+		rate, rates = max(rate, v.Gbps), rates || v.Gbps != 0 && v.Gbps != t.Gbps
 	}
 	for i := range t.Links {
 		rate = max(rate, t.Links[i].Gbps)
 	}
-	return refuseUnused([]unused{
+	list := []unused{
 		{"topology.per_leaf", t.PerLeaf != 0, flat, only},
 		{"topology.spines", t.Spines != 0, flat, only},
 		{"topology.up_gbps", t.UpGbps != 0, alike, of},
@@ -83,7 +84,11 @@ func (s *Scenario) checkUnused() error {
 		{"engine.cpu_percent", e.CPUPercent != 0, e.FreeCPU, "engine.free_cpu takes no processor time"},
 		{"engine.step_delay", e.StepDelay != 0, !e.FreeCPU, "without engine.free_cpu the processor's time decides"},
 		{"engine.keepalive", e.Keepalive != 0, e.PeerTimeout != 0 && e.PeerTimeout <= e.Keepalive, "engine.peer_timeout ends a silent peer before it is asked"},
-	})
+	}
+	for _, l := range t.Links {
+		list = append(list, unused{fmt.Sprintf("topology.links of host %d", l.Host), true, l.Gbps == t.Gbps && l.Delay == t.Delay && !rates, "that link has the topology's gbps and delay"})
+	}
+	return refuseUnused(list)
 }
 
 // eager reports whether all messages are one SEND of an engine.

@@ -42,6 +42,8 @@ func TestUnused(t *testing.T) {
 		{[]string{`"switch": {"lossy": true, "buffer_bytes": 9000000, "egress_bytes": 9000001}`}, []string{`"switch": {"lossy": true, "buffer_bytes": 9000000, "egress_bytes": 9000000}`}, []string{"switch.egress_bytes", "switch.buffer_bytes is less"}},
 		{[]string{`"switch": {"ecn_pmax": 0.5}`}, []string{`"switch": {"ecn_pmax": 0.5, "ecn_kmax_bytes": 5}`}, []string{"switch.ecn_pmax", "without switch.ecn_kmax_bytes"}},
 		{[]string{`"switch": {"ecn_gbps": 25}`}, []string{`"switch": {"ecn_gbps": 25, "ecn_kmax_bytes": 5}`}, []string{"switch.ecn_gbps", "without switch.ecn_kmax_bytes"}},
+		{[]string{`"topology": {"kind": "single", "links": [{"host": 1}]}`}, []string{`"topology": {"kind": "single", "links": [{"host": 1, "delay": "1us"}]}`}, []string{"topology.links of host 1", "the topology's gbps and delay"}},
+		{[]string{`"topology": {"kind": "single", "gbps": 40, "links": [{"host": 1, "gbps": 40}]}`}, []string{`"topology": {"kind": "single", "gbps": 40, "links": [{"host": 1, "gbps": 40}]}, "variants": [{"name": "a", "gbps": 200}]`}, []string{"topology.links of host 1"}},
 		{[]string{`"topology": {"kind": "single", "per_leaf": 4}`}, []string{`"topology": {"kind": "leafspine", "per_leaf": 4}`}, []string{"topology.per_leaf", "topology.kind is single"}},
 		{[]string{`"topology": {"kind": "single", "spines": 4}`}, []string{`"topology": {"kind": "leafspine", "spines": 4}`}, []string{"topology.spines", "topology.kind is single"}},
 		{[]string{`"topology": {"kind": "single", "up_gbps": 40}`}, []string{`"topology": {"kind": "leafspine", "up_gbps": 40}`}, []string{"topology.up_gbps"}},
