@@ -276,7 +276,11 @@ func (b *bootstrap) start() error {
 // still listens.
 func (b *bootstrap) undo(err error) {
 	if b.greeted && !errors.Is(err, errExists) {
-		writeFrame(b.attempt.line, b.n.cfg.StepTimeout, ready{Incarnation: b.n.id, Peer: b.their.Incarnation, Error: err.Error()})
+		text := err.Error()
+		if step := new(StepError); errors.As(err, &step) {
+			text = step.withoutPeer() // that is who reads it
+		}
+		writeFrame(b.attempt.line, b.n.cfg.StepTimeout, ready{Incarnation: b.n.id, Peer: b.their.Incarnation, Error: text})
 	}
 	b.attempt.line.Close()
 	if b.q != nil {

@@ -3,6 +3,8 @@ package be
 import (
 	"errors"
 	"fmt"
+	"net"
+	"os"
 
 	"github.com/byteexpress/byteexpress/be/core"
 )
@@ -107,10 +109,33 @@ type StepError struct {
 
 // Error names peer, step and cause.
 func (e *StepError) Error() string {
-	if e.Peer == "" {
-		return fmt.Sprintf("%s: %v", e.Step, e.Err)
+	switch {
+	case e.Peer == "":
+		return e.withoutPeer()
+	case e.Step == StepConnect:
+		return fmt.Sprintf("connect to %s: %v", e.Peer, e.cause())
 	}
-	return fmt.Sprintf("connect to %s: %s: %v", e.Peer, e.Step, e.Err)
+	return fmt.Sprintf("connect to %s: %s", e.Peer, e.withoutPeer())
+}
+
+func (e *StepError) withoutPeer() string { return fmt.Sprintf("%s: %v", e.Step, e.cause()) }
+
+// cause is the error without what is said already: the peer's address, and that it was to
+// be connected to.
+func (e *StepError) cause() error {
+	switch err := e.Err.(type) {
+	case *PeerError:
+		if err.Peer == e.Peer {
+			return fmt.Errorf("%s: %w", err.Device, err.Err)
+		}
+	case *net.OpError:
+		if sys, ok := err.Err.(*os.SyscallError); ok && err.Op == "dial" {
+			return sys.Err
+		} else if err.Op == "dial" {
+			return err.Err
+		}
+	}
+	return e.Err
 }
 
 // Unwrap gives the cause.

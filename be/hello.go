@@ -167,8 +167,12 @@ func decodeFrame(r io.Reader, v any) error {
 
 func stepCause(err error, timeout time.Duration) error {
 	var ne net.Error
+	var op *net.OpError
 	switch {
 	case errors.As(err, &ne) && ne.Timeout():
+		if errors.As(err, &op) {
+			err = op.Err // who waited for whom is said elsewhere
+		}
 		return fmt.Errorf("no answer for %v (Config.StepTimeout): %w", timeout, err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("the other side closed the connection: %w", io.ErrUnexpectedEOF)
