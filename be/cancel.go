@@ -84,5 +84,7 @@ func (p *cancelablePost) done(err error) {
 	if errors.Is(err, core.ErrCanceled) {
 		err = p.ctx.Err()
 	}
-	p.user(err)
+	if p.user != nil {
+		p.user(err)
+	}
 }

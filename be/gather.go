@@ -53,7 +53,12 @@ func (s *Socket) postGather(head []byte, parts [][]byte, tag uint64, done func(e
 			g.recycle()
 			return err
 		}
-		g.user, unuse = func(err error) { end(); done(err) }, end
+		g.user, unuse = func(err error) {
+			end()
+			if done != nil {
+				done(err)
+			}
+		}, end
 	}
 	if !s.conn.w.submit(&command{kind: cmdGather, conn: s.conn, sock: s.core, commandRest: &g.commandRest, tag: tag, done: g.done}) {
 		g.recycle()
@@ -91,7 +96,9 @@ func (g *gathering) recycle() {
 func (g *gathering) finish(err error) {
 	user := g.user
 	g.recycle()
-	user(err)
+	if user != nil {
+		user(err)
+	}
 }
 
 // add appends a part, to the segment before it if the two touch. It reports false

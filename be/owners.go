@@ -191,7 +191,9 @@ func (o *owners) take(what string, b []byte, reads bool, done func(error)) (func
 			w.taken = ""
 		}
 		o.mu.Unlock()
-		done(err)
+		if done != nil {
+			done(err)
+		}
 	}, nil
 }
 

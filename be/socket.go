@@ -217,7 +217,7 @@ func (w *waiter) finish(err error) {
 }
 
 // Post sends b without waiting. done runs once, on the worker's goroutine: it
-// must not block. Until then b is the node's; after done(nil) it is the
+// must not block, and may be nil, if nobody has to know. Until then b is the node's; after done(nil) it is the
 // caller's, after an error the node has taken it back. An error of Post itself
 // means that nothing was done: b stays the caller's, and done is not called.
 //
