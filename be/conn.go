@@ -103,7 +103,7 @@ func (c *conn) Incoming(cs *core.Socket, listener uint32, service string) (core.
 	close(s.opened)
 	if !l.offer(s) {
 		c.n.untrack(s)
-		return core.Refusal{Reason: wire.ReasonBusy, Text: "the accept queue is full"}, false
+		return core.Refusal{Reason: wire.ReasonBusy, Text: fmt.Sprintf("%d sockets wait for Accept there: dial again later", acceptBacklog)}, false
 	}
 	return core.Refusal{}, true
 }

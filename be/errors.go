@@ -27,6 +27,9 @@ var (
 	ErrTooLarge = core.ErrTooLarge
 	// ErrRefused says that the peer did not take the connection or the socket.
 	ErrRefused = core.ErrRefused
+	// ErrBusy is the ErrRefused of a listener with too many sockets that wait for Accept.
+	// There may be room when it has taken some: dial again after a pause.
+	ErrBusy = core.ErrBusy
 	// ErrRejected says that the peer did not take a message.
 	ErrRejected = core.ErrRejected
 	// ErrDropped says that a peer is lost, or has left, and messages of it that had arrived

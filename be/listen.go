@@ -17,7 +17,8 @@ const (
 	maxGreeting   = 256  // clients of one listener in the bootstrap at a time
 )
 
-// Listener takes sockets of peers that dialed its address.
+// Listener takes sockets of peers that dialed its address. Up to 1,024 of them wait for
+// Accept; a dial beyond that is refused with ErrBusy.
 type Listener struct {
 	n    *Node
 	id   uint32
@@ -35,7 +36,7 @@ type Listener struct {
 func (n *Node) Listen(addr string) (*Listener, error) {
 	t, err := n.cfg.Bootstrap.Listen(addr)
 	if err != nil {
-		return nil, errors.Wrapf(err, "be: listen on %s: choose another port, or 0 for any", addr)
+		return nil, errors.Wrapf(err, "be: listen on %s: it must be an address of this host, and a port that is free, or 0 for any", addr)
 	}
 	l := &Listener{n: n, line: t, done: make(chan struct{}), slot: make(chan struct{}, maxGreeting), sockets: make(chan *Socket, acceptBacklog)}
 	n.mu.Lock()

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
@@ -69,7 +70,11 @@ func (e *Engine) onOpened(s *Socket, h *wire.Header, body []byte) error {
 		}
 		if !s.told {
 			s.told = true
-			e.h.Opened(s, reasonError(ErrRefused, reason, text))
+			refused := reasonError(ErrRefused, reason, text)
+			if reason == wire.ReasonBusy {
+				refused = fmt.Errorf("%w: %s", ErrBusy, text)
+			}
+			e.h.Opened(s, refused)
 		}
 		e.removeSocket(s, ErrRefused)
 		return nil

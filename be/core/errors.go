@@ -16,6 +16,8 @@ var (
 	ErrClosed = errors.New("closed on this side")
 	// ErrRefused is wrapped when the peer did not take a socket.
 	ErrRefused = errors.New("refused by the peer")
+	// ErrBusy is the ErrRefused of a peer that may take the socket later.
+	ErrBusy = fmt.Errorf("%w: %v", ErrRefused, wire.ReasonBusy)
 	// ErrRejected is wrapped when the peer did not take a message.
 	ErrRejected = errors.New("message rejected by the peer")
 	// ErrPeerTimeout says that a peer did not answer for too long.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"net"
 	"strconv"
+	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/byteexpress/byteexpress/be"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/benode"
@@ -78,11 +81,20 @@ func (o *overBE) accept(ctx context.Context) (socket, string, error) {
 }
 
 func (o *overBE) dial(ctx context.Context, addr string, number int) (socket, error) {
-	s, err := o.node.DialWith(ctx, addr, strconv.Itoa(number), be.SocketOptions{Unordered: o.p.Unordered})
-	if err != nil {
-		return nil, err
+	for {
+		s, err := o.node.DialWith(ctx, addr, strconv.Itoa(number), be.SocketOptions{Unordered: o.p.Unordered})
+		if err == nil {
+			return s, o.prepare(s, number)
+		}
+		if !errors.Is(err, be.ErrBusy) {
+			return nil, err
+		}
+		select { // the server has not had time to accept
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(time.Millisecond):
+		}
 	}
-	return s, o.prepare(s, number)
 }
 
 // prepare sets what a socket has of its own.
