@@ -234,7 +234,11 @@ func (c Config) withDefaults() (Config, error) {
 		{"PoolBytes", c.PoolBytes, math.MaxInt64}, {"WindowTarget", int64(c.WindowTarget), math.MaxInt64}, {"Spin", int64(c.Spin), math.MaxInt64}, {"HoldTimeout", int64(c.HoldTimeout), math.MaxInt64},
 	} {
 		if f.v < 0 || f.v > f.max {
-			return c, &ConfigError{f.name, f.v, fmt.Sprintf("0 to %d", f.max)}
+			must := "0 or more"
+			if f.max < math.MaxInt64 {
+				must = fmt.Sprintf("0 to %d", f.max)
+			}
+			return c, &ConfigError{f.name, f.v, must}
 		}
 	}
 	if c.PoolBytes > 0 && c.PoolBytes < bemalloc.MinBytes {

@@ -3,6 +3,7 @@ package be
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pkg/errors"
 
@@ -22,6 +23,7 @@ type Exposed struct {
 	key   mr.Region // of those bytes alone
 	token ReadToken
 	once  sync.Once
+	ended atomic.Bool
 	unuse func() // of owners
 	err   error  // of Close
 }
@@ -57,11 +59,14 @@ func (n *Node) Expose(b []byte) (*Exposed, error) {
 func (x *Exposed) Token() ReadToken { return x.token }
 
 // Set makes the 8 bytes at an offset, a multiple of 8, the little-endian form of v. Peers
-// see all 8 as they were, or all as they are. One goroutine at a time may call it, and
-// none after Close.
+// see all 8 as they were, or all as they are. One goroutine at a time may call it;
+// after Close it is ErrClosed.
 func (x *Exposed) Set(offset int, v uint64) error {
 	if offset < 0 || offset%8 != 0 || offset > len(x.b)-8 {
 		return errors.Errorf("be: set 8 bytes at offset %d of %d exposed ones: must be a multiple of 8, and within", offset, len(x.b))
+	}
+	if x.ended.Load() {
+		return ErrClosed
 	}
 	storeShared(x.b[offset:offset+8], v)
 	return nil
@@ -71,6 +76,7 @@ func (x *Exposed) Set(offset int, v uint64) error {
 // the engine that it reads on, so peers should have been told before.
 func (x *Exposed) Close() error {
 	x.once.Do(func() {
+		x.ended.Store(true)
 		x.unuse()
 		x.err = errors.Wrapf(x.n.pd.Deregister(x.key), "be: %s: end the exposure of %d bytes", x.n.device, len(x.b))
 	})
@@ -136,5 +142,5 @@ func (s *Socket) find(t *ReadToken, offset, n int, at *wire.Token) error {
 
 var (
 	errOtherNode = errors.WithMessage(core.ErrToken, "be: it is of another node than the socket's peer, or of an earlier start of it")
-	errOutside   = errors.WithMessage(core.ErrTooLarge, "be: no byte, or one outside of what is exposed")
+	errOutside   = errors.WithMessage(core.ErrTooLarge, "be: a read is of a byte or more, and none outside of what is exposed")
 )

@@ -57,6 +57,9 @@ func TestExpose(t *testing.T) {
 	if err := x.Close(); err != nil {
 		t.Error(err)
 	}
+	if err := x.Set(8, 1); !errors.Is(err, be.ErrClosed) || b[8] != 0x88 {
+		t.Errorf("set after Close: %v, % x", err, b[8:16])
+	}
 	p.nodes[0].Free(b)
 }
 

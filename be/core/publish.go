@@ -12,7 +12,7 @@ import (
 // as long as its socket lives; each final WRITE_WITH_IMM names it.
 
 // ErrToken says that a token is not one of the socket.
-var ErrToken = errors.New("token is not of a buffer that the peer published on this socket")
+var ErrToken = errors.New("token is not one of this socket")
 
 // Publish lets the peer of a socket write to b, to whose bytes key opens the way,
 // whenever it likes. written(nil) is called after each write, and written with an error once,
