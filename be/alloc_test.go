@@ -11,8 +11,8 @@ import (
 // TestSteadyStateAllocatesNothing: sending and receiving, eager and large, by
 // Send and Recv and by Post and callback.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
+	if checked() {
+		t.Skip("the race detector and BEMALLOC_DEBUG allocate")
 	}
 	p := newPair(t, be.Config{})
 	server, client := p.connect(t, "allocs")
@@ -74,8 +74,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 // TestSharedReceivesAllocateNothing: as TestSteadyStateAllocatesNothing, with receives
 // from a shared queue.
 func TestSharedReceivesAllocateNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
+	if checked() {
+		t.Skip("the race detector and BEMALLOC_DEBUG allocate")
 	}
 	p := newPair(t, be.Config{SharedReceives: 256})
 	server, client := p.connect(t, "allocs")

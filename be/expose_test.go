@@ -33,7 +33,7 @@ func TestExpose(t *testing.T) {
 	}
 	read()
 	check(t, m, size, 7)
-	if !raceEnabled {
+	if !checked() {
 		if n := testing.AllocsPerRun(200, read); n != 0 {
 			t.Errorf("%v allocations a read", n)
 		}

@@ -3,6 +3,7 @@ package be_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -15,6 +16,10 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// checked reports whether the race detector or the allocator's checks are on: both allocate
+// memory of Go's.
+func checked() bool { return raceEnabled || os.Getenv("BEMALLOC_DEBUG") != "" }
 
 // pair is two nodes on devices of one fabric.
 type pair struct {

@@ -202,8 +202,8 @@ func TestMuxLimits(t *testing.T) {
 }
 
 func TestMuxAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
+	if checked() {
+		t.Skip("the race detector and BEMALLOC_DEBUG allocate")
 	}
 	p := newPair(t, be.Config{})
 	server, client := p.connect(t, "allocs")

@@ -87,8 +87,8 @@ func TestPack(t *testing.T) {
 
 // TestPackAllocatesNothing: short messages that go together cost no memory of Go's.
 func TestPackAllocatesNothing(t *testing.T) {
-	if raceEnabled {
-		t.Skip("the race detector allocates")
+	if checked() {
+		t.Skip("the race detector and BEMALLOC_DEBUG allocate")
 	}
 	p := newPair(t, be.Config{})
 	server, client := p.connect(t, "allocs")

@@ -42,7 +42,7 @@ func TestPublish(t *testing.T) {
 		put()
 		check(t, b, size, byte(i))
 	}
-	if !raceEnabled {
+	if !checked() {
 		if n := testing.AllocsPerRun(200, put); n != 0 {
 			t.Errorf("%v allocations a write", n)
 		}
