@@ -365,7 +365,7 @@ func (n *Node) Close() error {
 			w.leaving = true
 			for _, c := range w.conns {
 				if c != nil {
-					c.e.Goodbye(w.now + n.cfg.Linger)
+					c.e.Goodbye(w.now, w.now+n.cfg.Linger)
 					w.touch(c)
 				}
 			}

@@ -300,13 +300,13 @@ func (e *Engine) cancelAll(s *Socket, err error) {
 
 // Goodbye ends the engine in good order: what is queued is sent until the time
 // given, then GOAWAY, then the queue pair is closed.
-func (e *Engine) Goodbye(by time.Duration) {
+func (e *Engine) Goodbye(now, by time.Duration) {
 	if e.state == engineUp && !e.leaving {
 		e.leaving, e.leaveBy = true, by
 		e.setAlarm()
 	}
 	if e.state == engineNew {
-		e.Fail(by, ErrClosed)
+		e.Fail(now, ErrClosed)
 	}
 	if e.state == engineFailed { // nobody takes what is kept
 		if e.keepBy = 0; e.kept {

@@ -159,7 +159,11 @@ func (e *Engine) down() {
 func (e *Engine) removeSockets(all bool) {
 	for _, t := range [][]*Socket{e.table.own, e.table.peer} {
 		for _, s := range t {
-			if s == nil || s.packed > 0 && !all {
+			if s == nil {
+				continue
+			}
+			if s.packed > 0 && !all {
+				e.keepPacked(s)
 				continue
 			}
 			err := e.err
@@ -167,6 +171,21 @@ func (e *Engine) removeSockets(all bool) {
 				err = fmt.Errorf("%w: %d of them, after: %v", ErrDropped, s.packed, err)
 			}
 			e.removeSocket(s, err)
+		}
+	}
+}
+
+// keepPacked has a socket hold nothing but the messages that it still delivers. Nobody reads
+// or writes the rest any more, and those may lack that very memory.
+func (e *Engine) keepPacked(s *Socket) {
+	e.releaseOffers(s)
+	e.dropPublished(s, e.err)
+	s.readHead, s.readTail = nil, nil
+	lost := false
+	for in := s.inHead; in != nil; in = in.next {
+		if lost || in.state < recvReady {
+			e.dropTransfer(in)
+			in.state, lost = recvVoid, !s.unordered
 		}
 	}
 }

@@ -85,6 +85,7 @@ func (e *Engine) replenish(now time.Duration) {
 	if n < len(e.recv.bufs)/2 || e.state != engineUp {
 		return
 	}
+	e.unpackAll() // what has come before what may
 	wrs := e.recv.prepare(n, e.mem, e.chain.scratch.recvs)
 	if len(wrs) == 0 {
 		e.retryBy(now + MemoryRetry)

@@ -41,6 +41,7 @@ func (e *Engine) regrant(now time.Duration) {
 	if e.state != engineUp || !s.due() {
 		return
 	}
+	e.unpackAll() // what has come before what may
 	p.adapt(s)
 	if len(p.free) >= p.chunk || p.shares.posted-p.out < s.size-s.out {
 		if err := p.post(); err != nil {

@@ -51,7 +51,7 @@ func TestEndBehindPackedMessages(t *testing.T) {
 		end  func(w *world, a, b *side)
 		want error
 	}{
-		{"the peer left", func(w *world, a, _ *side) { a.e.Goodbye(w.now); w.starve() }, ErrPeerClosed},
+		{"the peer left", func(w *world, a, _ *side) { a.e.Goodbye(w.now, w.now); w.starve() }, ErrPeerClosed},
 		{"the peer is gone", func(w *world, _, b *side) { b.e.Fail(w.now, lost) }, lost},
 		{"its request failed", func(w *world, _, b *side) {
 			b.qp.fail(sent{}, cq.RetryExceededError)
@@ -165,7 +165,7 @@ func TestKeptNoMore(t *testing.T) {
 			a, b := w.sides[0], w.sides[1]
 			switch how {
 			case "goodbye before":
-				b.e.Goodbye(w.now + time.Hour)
+				b.e.Goodbye(w.now, w.now+time.Hour)
 			case "closed by the peer":
 				a.e.CloseSocket(w.now, own)
 				w.starve()
@@ -177,7 +177,7 @@ func TestKeptNoMore(t *testing.T) {
 			want, got := lost, 0
 			switch how {
 			case "goodbye":
-				b.e.Goodbye(w.now + time.Hour)
+				b.e.Goodbye(w.now, w.now+time.Hour)
 				want = ErrDropped
 			case "closed":
 				b.e.CloseSocket(w.now, peer)
@@ -193,5 +193,72 @@ func TestKeptNoMore(t *testing.T) {
 			w.mem.fail = false
 			w.end()
 		}
+	}
+}
+
+// TestKeptHoldsNoMore: when the queue pair has drained, a socket whose packed messages still
+// wait holds nothing else: not what its other messages took of memory and quota, not what the
+// peer could read or write.
+func TestKeptHoldsNoMore(t *testing.T) {
+	for _, get := range []bool{false, true} {
+		cfg := testConfig()
+		cfg.Linger, cfg.DrainTimeout = time.Hour, time.Minute
+		w := newWorld(t, 1, cfg)
+		a, b := w.sides[0], w.sides[1]
+		own, peer := w.openBy(0, (*Engine).OpenUnordered)
+		a.e.SetGet(own, get)
+		b.e.SetGet(peer, get)
+		var f, g flow
+		w.send(a, own, &f, 50000, 0)
+		for b.quota.used == 0 {
+			w.step()
+		}
+		for _, s := range w.sides {
+			s.e.window.posted = 8192 // long messages stay where they are
+		}
+		w.send(b, peer, &g, 50000, 0)
+		for range 4 {
+			w.send(a, own, &f, 100, 0)
+		}
+		lost, published := errors.New("lost"), error(nil)
+		if _, err := b.e.Publish(peer, make([]byte, 100), writeKey, func(err error) { published = err }); err != nil {
+			t.Fatal(err)
+		}
+		if w.starve(); b.e.packed.n != 4 || f.calls != 4 || f.ended[0] != errPending || b.quota.used == 0 {
+			t.Fatalf("%d messages wait, %d were sent: the test shows nothing", b.e.packed.n, f.calls)
+		}
+		b.e.Fail(w.now, lost)
+		w.starve()
+		if !b.e.kept || b.down || b.quota.used != 0 || peer.offered.head != nil || published != lost {
+			t.Errorf("kept %v, down %v: %d bytes of the quota are taken, the published buffer ended with %v", b.e.kept, b.down, b.quota.used, published)
+		}
+		w.mem.fail = false
+		w.settle()
+		if n := len(b.got[own.id]); n != 4 || !errors.Is(b.ended[peer], lost) || !b.down {
+			t.Errorf("%d messages arrived, the socket ended with %v", n, b.ended[peer])
+		}
+		w.end()
+	}
+}
+
+// TestGoodbyeBeforeStart: an engine that never was up has nothing to send, so it ends at
+// once, though its device does not answer.
+func TestGoodbyeBeforeStart(t *testing.T) {
+	mem := newFakeMemory(arenaBytes)
+	q, _ := newFakePair(t, mem, qp.Caps{SendWR: 32, RecvWR: 16, SendSGE: 6, RecvSGE: 2})
+	s := &side{t: t, qp: q, mem: mem, quota: new(fakeQuota)}
+	var err error
+	if s.e, err = NewEngine(testConfig(), &deadQP{q}, mem, s.quota, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.e.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	const now = time.Minute
+	if s.e.Goodbye(now, now+time.Hour); s.e.Deadline() > now {
+		t.Errorf("it is to be looked at in %v", s.e.Deadline()-now)
+	}
+	if s.e.Tick(now); !s.down || len(mem.live) != 0 {
+		t.Errorf("down %v, %d buffers are allocated", s.down, len(mem.live))
 	}
 }

@@ -46,7 +46,7 @@ func meshTakesTurns(t *testing.T, seed uint64) {
 			e.e.Fail(m.now, errPulled)
 			e.w.touch(e)
 		case x == 19 && r.IntN(20) == 0:
-			e.e.Goodbye(m.now + 5000)
+			e.e.Goodbye(m.now, m.now+5000)
 			e.w.touch(e)
 		case x == 20:
 			e.frozen = !e.frozen

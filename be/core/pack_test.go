@@ -429,3 +429,36 @@ func TestSocketsShareAPack(t *testing.T) {
 	w.settle()
 	w.end()
 }
+
+// TestPackedBeforeReceives: memory that comes back is for messages that have arrived, before
+// it is for more receives: whoever sent those may wait for the answers, and send no more.
+func TestPackedBeforeReceives(t *testing.T) {
+	w := newWorld(t, 1, testConfig())
+	a, b := w.sides[0], w.sides[1]
+	var socks [5]*Socket
+	for i := range socks {
+		socks[i], _ = w.open(0)
+	}
+	var f flow
+	for i := range 10 {
+		for range 2 {
+			w.send(a, socks[i/2], &f, 100, 0)
+		}
+		w.starve()
+	}
+	if n := b.e.packed.n; n != 20 || b.e.recv.missing() < 8 {
+		t.Fatalf("%d messages wait, %d receives are missing: the test shows nothing", n, b.e.recv.missing())
+	}
+	most := len(w.mem.live) + 4
+	w.mem.full = func(int) bool { return len(w.mem.live) >= most }
+	w.mem.fail = false
+	for range 1000 {
+		w.step()
+	}
+	if n := b.e.packed.n; n != 0 {
+		t.Errorf("%d messages wait still, %d receives are posted", n, b.e.receiving())
+	}
+	w.mem.full = nil
+	w.settle()
+	w.end()
+}

@@ -372,7 +372,7 @@ func TestGoodbye(t *testing.T) {
 		for i := range 20 {
 			w.send(w.sides[0], own, &f, i*1000, 0)
 		}
-		w.sides[0].e.Goodbye(w.now + 1e8)
+		w.sides[0].e.Goodbye(w.now, w.now+1e8)
 		w.settle()
 		for i, err := range f.ended {
 			if err != nil {

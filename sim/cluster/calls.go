@@ -64,7 +64,7 @@ func (n *Node) CloseSocket(k *core.Socket) {
 // Goodbye ends the engine to a peer in good order, within the given time.
 func (n *Node) Goodbye(peer int, within time.Duration) {
 	if e := n.toPeer[peer]; e != nil {
-		e.core.Goodbye(n.now() + within)
+		e.core.Goodbye(n.now(), n.now()+within)
 		n.touch(e)
 	}
 }
