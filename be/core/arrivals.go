@@ -24,6 +24,7 @@ type Inbound struct {
 	limit int64
 	each  int64
 	used  atomic.Int64
+	whole atomic.Int64 // of these messages, see patience
 	peers atomic.Int64 // with a message in a line
 	short atomic.Bool  // somebody waits
 	seed  uint64
@@ -94,15 +95,26 @@ func NewArrivals(all *Inbound, wake func(Handler)) *Arrivals {
 }
 
 // patience is after how long a message that was to be sent, and was not, no longer keeps
-// others waiting: its sender may be dead or slow, or the message long.
-const patience = 2 * time.Millisecond
+// others waiting: its sender may be dead or slow. As all share the link, it is also four
+// times as long as the link takes for all that was to be sent, and for a very long message
+// a part of it: so a peer that only asks costs others little. The bound is what the link
+// carries in 10 us, or more (InboundOf).
+func (b *Inbound) patience() time.Duration {
+	return minPatience + time.Duration(4*b.whole.Load()*int64(10*time.Microsecond)/b.limit)
+}
+
+const minPatience = 2 * time.Millisecond
+
+// part is how much of a message patience counts.
+func (b *Inbound) part(in *incoming) int64 { return min(int64(in.length), 64*b.limit) }
 
 // Admit answers those whose turn it is.
 func (a *Arrivals) Admit(now time.Duration) {
 	if a.turns.n == 0 {
 		return
 	}
-	for in := a.invited.head; in != nil && now-in.since >= patience; in = a.invited.head {
+	by := now - a.all.patience()
+	for in := a.invited.head; in != nil && in.since <= by; in = a.invited.head {
 		a.forget(in)
 	}
 	for e := a.turns.first(); e != nil; e = a.turns.first() {
@@ -141,6 +153,7 @@ func (a *Arrivals) expect(now time.Duration, in *incoming) {
 
 func (a *Arrivals) invite(now time.Duration, in *incoming) {
 	in.since = now
+	a.all.whole.Add(a.all.part(in))
 	a.invited.push(in)
 	in.sock.e.invite(in)
 }
@@ -172,6 +185,7 @@ func (a *Arrivals) forget(in *incoming) {
 	if l == &a.invited {
 		a.own -= int64(in.expects)
 		a.all.used.Add(-int64(in.expects))
+		a.all.whole.Add(-a.all.part(in))
 	} else if l.head == nil {
 		a.turns.remove(e)
 	}

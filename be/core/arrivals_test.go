@@ -91,6 +91,10 @@ func TestArrivalsOfTheDead(t *testing.T) {
 		message(100)
 	}
 	late := message(100)
+	patience := all.patience()
+	if rest := patience - minPatience; rest != 4*10*time.Microsecond { // the bound once, in 10 us
+		t.Errorf("they have %v beyond %v", rest, minPatience)
+	}
 	a.Admit(patience - 1)
 	if late.line == &a.invited || *woken != 0 {
 		t.Fatal("a message did not wait for those before it")
@@ -218,6 +222,7 @@ func TestArrivalsOfFlood(t *testing.T) {
 	}
 	in := peerOf(t, a)(100)
 	turns := 0
+	patience := all.patience()
 	for now := patience; in.line != &a.invited; now += patience {
 		if a.Admit(now); turns > 1000 {
 			break

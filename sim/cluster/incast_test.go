@@ -29,9 +29,15 @@ type incast struct {
 	events  uint64
 }
 
-// runIncast has n senders keep two messages queued each, for the given time, over a
-// switch whose egress queue holds 2 MiB.
-func runIncast(t testing.TB, n int, cfg Config, span des.Time) (r incast) {
+// runIncast is runIncastOf messages of 1 MiB.
+func runIncast(t testing.TB, n int, cfg Config, span des.Time) incast {
+	t.Helper()
+	return runIncastOf(t, n, messageSize, cfg, span)
+}
+
+// runIncastOf has n senders keep two messages of a size queued each, for the given time,
+// over a switch whose egress queue holds 2 MiB.
+func runIncastOf(t testing.TB, n, size int, cfg Config, span des.Time) (r incast) {
 	t.Helper()
 	c := star(t, fabric.Config{
 		Seed: 1, SkipWrites: true, Switch: fabric.SwitchConfig{EgressBytes: egressBytes},
@@ -58,7 +64,7 @@ func runIncast(t testing.TB, n int, cfg Config, span des.Time) (r incast) {
 		var again func()
 		again = func() {
 			if at := c.Now(); at < end {
-				err := node.SendBytes(k, messageSize, func(err error) {
+				err := node.SendBytes(k, size, func(err error) {
 					if err == nil {
 						took = append(took, c.Now()-at)
 						again()
@@ -90,8 +96,8 @@ func runIncast(t testing.TB, n int, cfg Config, span des.Time) (r incast) {
 		t.Errorf("packets: %+v", n)
 	}
 	slices.Sort(took)
-	t.Logf("%d senders, window %d, target %v: P50 %v, P99 %v of messages that ended; peak queue %d bytes, %d drops, goodput %.3f of the link, Jain %.4f, %d credit stalls, %d events",
-		n, c.cfg.Window, cfg.WindowTarget, took[len(took)/2].Duration(), p99(took).Duration(), r.down.PeakQueueBytes, r.down.Drops, r.goodput, r.jain, r.stats.CreditStalls, r.events)
+	t.Logf("%d senders of %d bytes, window %d, target %v: P50 %v, P99 %v of messages that ended; peak queue %d bytes, %d drops, goodput %.3f of the link, Jain %.4f, %d credit stalls, %d events",
+		n, size, c.cfg.Window, cfg.WindowTarget, took[len(took)/2].Duration(), p99(took).Duration(), r.down.PeakQueueBytes, r.down.Drops, r.goodput, r.jain, r.stats.CreditStalls, r.events)
 	return r
 }
 
@@ -145,6 +151,18 @@ func TestAdaptiveWindow(t *testing.T) {
 		}
 		if n == 1 && (a.goodput < 0.95 || s.goodput > 0.6) {
 			t.Errorf("alone: adaptive %.3f of the link, static %.3f", a.goodput, s.goodput)
+		}
+	}
+}
+
+// TestAdaptiveWindowOfMany: many senders take turns as few do, also if a round of them
+// takes long, as with long messages: nobody is taken for dead, and what all then sent at
+// once would not fit the queue.
+func TestAdaptiveWindowOfMany(t *testing.T) {
+	for _, x := range []struct{ n, size int }{{31, 1 << 20}, {24, 4 << 20}} {
+		r := runIncastOf(t, x.n, x.size, adaptive, 40*des.Millisecond)
+		if r.down.Drops != 0 || r.down.PeakQueueBytes > x.n*48<<10 || r.goodput < 0.95 {
+			t.Errorf("%d senders of %d bytes: %d drops, peak queue %d, %.3f of the link", x.n, x.size, r.down.Drops, r.down.PeakQueueBytes, r.goodput)
 		}
 	}
 }
