@@ -2,6 +2,7 @@ package be_test
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -174,6 +175,9 @@ func (s *saturation) run(t *testing.T, n int) {
 // its core or the provider, and nothing that a worker waits for. In the control, what
 // the application does on the worker takes a lock that somebody else holds.
 func TestNoLockOnTheDataPath(t *testing.T) {
+	if os.Getenv("BEMALLOC_DEBUG") != "" {
+		t.Skip("BEMALLOC_DEBUG locks")
+	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(max(runtime.NumCPU(), 4)))
 	for _, model := range []string{"", "mlx5"} {
 		for _, size := range []int{64, 8 << 10, 256 << 10} {
