@@ -45,7 +45,7 @@ func (s *Scenario) fill() {
 	s.NIC.Cache = cmp.Or(s.NIC.Cache, "none")
 	s.NIC.fillCaches()
 	if s.Switch.KmaxBytes != 0 {
-		def(&s.Switch.ECNGbps, t.Gbps)
+		def(&s.Switch.ECNGbps, min(max(t.Gbps, 1), 800)) // another rate is topology.gbps's error
 	}
 	def(&s.TCP.MSS, 1460)
 	def(&s.TCP.Cores, 16)

@@ -30,6 +30,7 @@ func TestBadFiles(t *testing.T) {
 		{`"kind": "single"`, `"kind": "ring"`, []string{`topology.kind is "ring"`, "single, leafspine, pair"}},
 		{`"kind": "single"`, `"kind": "single", "hosts": 2`, []string{"topology.hosts is 2", "the workload has 3", "leave it out"}},
 		{`"kind": "single"`, `"kind": "single", "gbps": 1000`, []string{"topology.gbps is 1000, want 1 to 800"}},
+		{`"kind": "single"`, `"kind": "single", "gbps": -4}, "switch": {"ecn_kmax_bytes": 5`, []string{"topology.gbps is -4, want 1 to 800"}},
 		{`"kind": "single"`, `"kind": "single", "gbps": 2.5`, []string{"topology.gbps", "want a whole number"}},
 		{`"duration": "1ms"`, `"duration": "1 fortnight"`, []string{`line 1: duration: is "1 fortnight"`, "want a time of 0s to 3600s"}},
 		{`"duration": "1ms"`, `"duration": 5`, []string{"duration: is 5, want a time in text", `"10ms"`}},
