@@ -36,6 +36,9 @@ var (
 	// before could not be delivered: there was no registered memory for them, for
 	// Config.Linger after that.
 	ErrDropped = core.ErrDropped
+	// ErrMissing says that a message of the peer was given up, and that the rest would come
+	// without it: see Socket.Stream.
+	ErrMissing = core.ErrMissing
 	// ErrUnsupported says that the peer does not know what was asked for.
 	ErrUnsupported = core.ErrUnsupported
 	// ErrVersion says that the peer speaks no version of the protocol that we do.

@@ -2,6 +2,7 @@ package be
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -65,6 +66,18 @@ func (s *Socket) RemoteAddr() net.Addr { return s.conn.line.RemoteAddr() }
 
 // Unordered reports whether the dialing side asked for a socket without order.
 func (s *Socket) Unordered() bool { return s.core.Unordered() }
+
+// Stream has the socket end with ErrMissing where a message of the peer is given up: by a
+// Close of its that ran out of Linger, a canceled Send, or our HoldTimeout. Without it, those
+// behind it that were sent well still come. It is for sockets with order, before the first
+// message is taken.
+func (s *Socket) Stream() {
+	s.conn.w.submit(calling(func() {
+		if s.core.Engine().Stream(s.core); errors.Is(s.err, ErrMissing) {
+			s.drain() // it is not known what is behind it
+		}
+	}))
+}
 
 // MaxMessage is the longest message that this socket carries, in bytes.
 func (s *Socket) MaxMessage() int { return s.conn.limit }

@@ -221,7 +221,7 @@ func (e *Engine) onRTS(now time.Duration, s *Socket, h *wire.Header, o *wire.Off
 	}
 	if s.deaf() {
 		e.Taken(s, 1)
-		if s.state == sockClosing { // else CLOSE, on its way to the peer, says it
+		if s.state <= sockClosing { // else CLOSE, on its way to the peer, says it
 			e.control(control{typ: wire.Reject, id: s.id, seq: h.Sequence, reason: wire.ReasonLeaving})
 		}
 		return nil
@@ -289,6 +289,7 @@ func (e *Engine) finish(in *incoming) {
 	switch {
 	case in.state == recvVoid:
 		e.Taken(s, 1)
+		e.missing(s)
 	case s.deaf():
 		e.dropBuffer(in)
 		e.Taken(s, 1)

@@ -24,6 +24,8 @@ var (
 	ErrPeerTimeout = errors.New("the peer does not answer")
 	// ErrDropped says that messages that had arrived could not be delivered.
 	ErrDropped = errors.New("messages that had arrived were dropped, there was no registered memory for them: free buffers sooner, or raise PoolBytes")
+	// ErrMissing ends a stream of which a message was given up.
+	ErrMissing = errors.New("a message before this was given up, by the peer or for lack of memory")
 	// ErrComing is a Memory's error for what it will have soon, of itself.
 	ErrComing = errors.New("memory is being made ready")
 	// ErrCanceled ends a message whose caller gave it up.

@@ -378,7 +378,7 @@ func (w *world) check(s *side) {
 	if c.Pending() < 0 || c.Free() < 0 || slots+c.Free() != int(c.depth) {
 		w.t.Fatalf("%s: %d in flight, %d pending, %d free of %d, %d slots", s.name, c.InFlight(), c.Pending(), c.Free(), c.depth, slots)
 	}
-	if n := len(s.qp.held); c.InFlight() != n && !s.down {
+	if n := len(s.qp.held); c.InFlight() != n && !s.qp.closed {
 		w.t.Fatalf("%s: %d requests are in flight, the device has %d", s.name, c.InFlight(), n)
 	}
 	most := s.e.window.most

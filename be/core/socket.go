@@ -52,6 +52,8 @@ type Socket struct {
 	closeOwed    bool // the peer's CLOSE is answered when reading and packed are 0
 	fetched      bool // whose turn it is, see visitRead
 	touchedToo   bool
+	stream       bool // it ends where a message is missing
+	missed       bool // one was given up by the peer, or by us for lack of memory
 }
 
 // socketRest is what few messages need of a socket: large ones its first line to be sent,
@@ -93,6 +95,21 @@ func (s *Socket) Engine() *Engine { return s.e }
 // Unordered reports whether messages are delivered in the order in which they are
 // whole, instead of that of sending.
 func (s *Socket) Unordered() bool { return s.unordered }
+
+// Stream has a socket with order end with ErrMissing where a message of the peer is given
+// up, instead of going on behind it.
+func (e *Engine) Stream(s *Socket) {
+	if s.stream = true; s.missed {
+		e.missing(s)
+	}
+}
+
+// missing says that the next message will never come.
+func (e *Engine) missing(s *Socket) {
+	if s.missed = true; s.stream && e.state == engineUp {
+		e.tellClosed(s, ErrMissing)
+	}
+}
 
 // Release gives n bytes that came with a message back to the quotas. It may be
 // called from any goroutine. If it is true, messages waited for that: Engine.Room is

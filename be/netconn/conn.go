@@ -43,6 +43,7 @@ var (
 func New(s *be.Socket) *Conn {
 	c := &Conn{sock: s, node: s.Node(), wake: make(chan struct{}, 1)}
 	c.rd.now, c.wr.now = newExpiry(), newExpiry()
+	s.Stream()
 	return c
 }
 
@@ -131,6 +132,8 @@ func cause(err, gone error) error {
 		return net.ErrClosed
 	case errors.Is(err, be.ErrPeerClosed):
 		return gone
+	case errors.Is(err, be.ErrMissing):
+		return io.ErrUnexpectedEOF
 	}
 	return err
 }

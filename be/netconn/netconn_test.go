@@ -183,6 +183,33 @@ func TestCutByLinger(t *testing.T) {
 	}
 }
 
+// TestNothingBehindWhatIsMissing: a chunk that Linger cuts off is the end of what is read,
+// though what was written after it has arrived.
+func TestNothingBehindWhatIsMissing(t *testing.T) {
+	p := newPair(t, be.Config{PoolBytes: 64 << 20, Linger: time.Millisecond})
+	s, c := p.conns(t)
+	n := s.Socket().Node()
+	var all [][]byte
+	for _, size := range []int{8 << 20, 1 << 20, 32 << 10} {
+		for b, err := n.Alloc(size); err == nil; b, err = n.Alloc(size) {
+			all = append(all, b)
+		}
+	}
+	for _, b := range [][]byte{make([]byte, 64<<10), []byte("behind")} {
+		if _, err := c.Write(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.Close()
+	<-s.Socket().Done()
+	for _, b := range all {
+		n.Free(b)
+	}
+	if b, err := io.ReadAll(s); len(b) > 0 || !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("%d bytes, %v", len(b), err)
+	}
+}
+
 func TestDeadlineMovedAfterItPassed(t *testing.T) {
 	p := newPair(t, be.Config{})
 	s, c := p.conns(t)
