@@ -201,6 +201,7 @@ func (e *Engine) expire(now time.Duration, l *arrivalLine) {
 // grant has one held request answered, now or when its turn comes, and reports false
 // when the node lacks what it takes.
 func (e *Engine) grant(now time.Duration, in *incoming) bool {
+	in.coming = false
 	if !e.quota.Reserve(in.length) {
 		return false
 	}

@@ -238,3 +238,33 @@ func TestMemoryThatComesStopsNobody(t *testing.T) {
 	}
 	w.end()
 }
+
+// TestMemoryThatCameStops: when the memory of a message was made ready, and then the quota
+// has no room for it, others pass it no more than any that waits.
+func TestMemoryThatCameStops(t *testing.T) {
+	w := newWorld(t, 1, testConfig())
+	own, _ := w.open(0)
+	other, _ := w.open(0)
+	to := w.sides[1]
+	var f, g flow
+	w.send(w.sides[0], own, &f, 5000, 0)
+	w.mem.late = 5000
+	w.run()
+	if in := to.e.held.head; in == nil || !in.coming {
+		t.Fatal("no message waits for its memory: the test shows nothing")
+	}
+	w.mem.late = 0
+	limit := to.quota.limit
+	to.quota.used, to.quota.limit = 2000, 6000
+	to.e.Retry(w.now)
+	w.send(w.sides[0], other, &g, 2000, 0)
+	w.run()
+	if in := to.e.held.head; g.calls != 1 || in == nil || in.passed != 1 {
+		t.Errorf("%d messages ended, and what waits: %+v", g.calls, in)
+	}
+	to.quota.used, to.quota.limit = to.quota.used-2000, limit
+	if w.settle(); f.calls != 1 {
+		t.Errorf("%d messages ended", f.calls)
+	}
+	w.end()
+}
