@@ -30,6 +30,7 @@ type conn struct {
 	half  uint32        // of the backlog: when that many messages were taken, the peer is told
 	num   qp.Num        // of the engine's queue pair; the worker's
 	dirty bool          // the worker's
+	gone  bool          // no completions are for it any more; the worker's
 	dead  atomic.Bool
 
 	place   int // in worker.due
@@ -141,6 +142,7 @@ func (c *conn) Failed(_ *core.Engine, cause error) {
 
 // Drained makes room for another engine.
 func (c *conn) Drained(*core.Engine) {
+	c.gone = true
 	c.w.forgetQP(c)
 	c.w.freeEntries()
 }

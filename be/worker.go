@@ -208,7 +208,7 @@ func (w *worker) poll() bool {
 	w.lookAhead(n)
 	for i := range n {
 		c, conn := &w.wcs[i], w.of[i]
-		if conn == nil || conn.index < 0 { // the latter went down in this batch
+		if conn == nil || conn.gone { // the latter since this batch began
 			w.stray(c)
 			continue
 		}
