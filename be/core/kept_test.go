@@ -155,6 +155,33 @@ func TestPackedOutOfReach(t *testing.T) {
 	}
 }
 
+// TestKeptStream: a stream whose engine ended ends where a message is missing that the peer
+// gave up before.
+func TestKeptStream(t *testing.T) {
+	lost := errors.New("lost")
+	for cause, want := range map[error]error{ErrPeerClosed: ErrMissing, lost: lost} {
+		w, own, peer, f := starved(t, (*Engine).Open)
+		b := w.sides[1]
+		b.e.Stream(peer)
+		w.send(w.sides[0], own, f, 5000, 1)
+		for range 3 {
+			w.send(w.sides[0], own, f, 100, 0)
+		}
+		w.starve()
+		w.sides[0].e.Cancel(own, 1)
+		if w.starve(); b.e.packed.n != 7 || b.e.held.n != 0 {
+			t.Fatalf("%d packed messages wait, and %d: the test shows nothing", b.e.packed.n, b.e.held.n)
+		}
+		b.e.Fail(w.now, cause)
+		w.mem.fail = false
+		w.settle()
+		if n := len(b.got[own.id]); n != 4 || !errors.Is(b.ended[peer], want) || !b.down {
+			t.Errorf("%v: %d messages arrived, the socket ended with %v", cause, n, b.ended[peer])
+		}
+		w.end()
+	}
+}
+
 // TestKeptNoMore: what was kept is dropped at once when nobody takes it: when its socket is
 // closed on this side, or the node. A socket that the peer closed before is told that.
 func TestKeptNoMore(t *testing.T) {

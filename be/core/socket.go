@@ -106,8 +106,12 @@ func (e *Engine) Stream(s *Socket) {
 
 // missing says that the next message will never come.
 func (e *Engine) missing(s *Socket) {
-	if s.missed = true; s.stream && e.state == engineUp {
-		e.tellClosed(s, ErrMissing)
+	err := ErrMissing
+	if e.err != nil && e.err != ErrPeerClosed {
+		err = e.err // says more
+	}
+	if s.missed = true; s.stream {
+		e.tellClosed(s, err)
 	}
 }
 
