@@ -8,8 +8,10 @@
 //	sim:      a new NIC each time, with GIDs of its own
 //	sim:NAME  the NIC of that name, made at first use
 //
-// All of them reach one another. Tests make a [Fabric] of their own with
-// [NewFabric], with limits, ports and faults as they need them.
+// All of them reach one another, and none those of another process: a queue pair to a
+// GID that nobody here has is refused with EHOSTUNREACH. Tests make a [Fabric] of their
+// own with [NewFabric], with limits, ports and faults as they need them; there, what is
+// sent to such a GID is lost.
 //
 // # Who does the work
 //

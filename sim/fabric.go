@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/pkg/errors"
@@ -28,6 +29,7 @@ type Config struct {
 // goroutine.
 type Fabric struct {
 	cfg     Config
+	known   bool // a way to a GID that nobody has is refused
 	base    time.Time
 	faults  faults
 	share   time.Duration // see the constant
@@ -127,6 +129,9 @@ type direct struct{ *Fabric }
 func (f direct) Route(_ *nic.NIC, _ verbs.GIDEntry, av *qp.AV) (nic.Route, error) {
 	r := &route{dgid: av.DGID}
 	f.resolve(r)
+	if r.dst == nil && f.known {
+		return nil, errors.Wrapf(syscall.EHOSTUNREACH, "no simulated device of this process has GID %v: %s devices reach those of their own process alone, between processes use a real one or rxe", r.dgid, Prefix)
+	}
 	return r, nil
 }
 

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math/rand/v2"
 	"strings"
 	"sync"
 
@@ -12,7 +13,14 @@ import (
 // Prefix begins the names of devices of the default fabric.
 const Prefix = "sim:"
 
-var defaultFabric = sync.OnceValue(func() *Fabric { return NewFabric(Config{}) })
+// The devices are counted from a number that is drawn, so that their GIDs are not those of
+// another process: a peer there is refused, and not taken for one here.
+var defaultFabric = sync.OnceValue(func() *Fabric {
+	f := NewFabric(Config{})
+	f.known = true
+	f.numbers = rand.Uint32() & 0xffffff // three bytes of a GID, see DefaultGIDs
+	return f
+})
 
 // Default is the process's fabric, on which Open finds its devices. Do not close
 // it.

@@ -16,7 +16,7 @@ type Ticket uint64
 // NIC's methods; they must not call back into that NIC.
 type Fabric interface {
 	// Route finds the way from a NIC's GID to the peer of an address vector. A
-	// peer that does not exist is no error: packets to it are lost.
+	// peer that does not exist need be no error: packets to it are lost.
 	Route(n *NIC, sgid verbs.GIDEntry, av *qp.AV) (Route, error)
 	// Send carries p along p.Route. The packet is the fabric's only during the
 	// call, so it keeps a copy; the payload's memory may be taken back later, which
