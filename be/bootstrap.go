@@ -171,6 +171,9 @@ func (b *bootstrap) bringUp(dialer bool) error {
 		return b.giveIndex(c, err)
 	}
 	c.e = e
+	if b.their.has(&b.own, featureTags) {
+		e.TagTokens(b.own.tag(), b.their.tag())
+	}
 	b.enter(StepReceives)
 	if err := w.prepareEngine(c); err != nil {
 		return b.giveIndex(c, err)

@@ -60,6 +60,9 @@ var (
 // or that the other direction's dial will make one to.
 var errExists = errors.New("an engine to that node exists or comes up")
 
+// errNoContext is the error of a call that would have to wait, and has a nil context.
+var errNoContext = errors.New("be: nil context: give context.Background()")
+
 // ConfigError is a field of a Config that a node cannot work with.
 type ConfigError struct {
 	Field string

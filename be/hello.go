@@ -101,13 +101,14 @@ const (
 	featureUnordered = "unordered" // OPEN with wire.FlagUnordered
 	featureGet       = "get"       // RTS with wire.FlagGet, FIN
 	featurePublish   = "publish"   // WRITE_WITH_IMM to a wire.Token
+	featureTags      = "tags"      // wire.Token.Tag
 	featureLend      = "lend"      // more than recv_depth receives granted, RECALL, RETURN
 	featurePack      = "pack"      // PACK
 )
 
 // features are those of a node.
 func (c *Config) features() []string {
-	all := []string{featureUnordered, featureGet, featurePublish, featureLend}
+	all := []string{featureUnordered, featureGet, featurePublish, featureTags, featureLend}
 	if c.PackBytes > 0 {
 		all = append(all, featurePack)
 	}
@@ -117,6 +118,11 @@ func (c *Config) features() []string {
 // has reports whether both sides know a feature.
 func (h *hello) has(own *hello, feature string) bool {
 	return slices.Contains(h.Features, feature) && slices.Contains(own.Features, feature)
+}
+
+// tag is the base of those of tokens that the sender publishes on this engine.
+func (h *hello) tag() uint32 {
+	return binary.LittleEndian.Uint32(h.Incarnation[:]) ^ h.PSN<<8 ^ h.QPNum
 }
 
 // ready ends the bootstrap: the sender's queue pair is up, or it says why not.

@@ -11,7 +11,7 @@ import (
 	"github.com/byteexpress/byteexpress/mr"
 )
 
-// ErrToken says that a token is not one of the socket that it is used on.
+// ErrToken says that a token is not one of the socket's peer, or of another socket.
 var ErrToken = core.ErrToken
 
 // Token lets the other end of a socket write to a published buffer. It is sent
@@ -116,6 +116,9 @@ func (p *Publication) Wait(ctx context.Context) (uint64, error) {
 			p.waited = n
 			return n, nil
 		}
+		if ctx == nil {
+			return p.waited, errNoContext
+		}
 		select {
 		case <-p.notify:
 		case <-p.closed:
@@ -150,8 +153,10 @@ func (p *Publication) written(err error) {
 // waiting; b and done are as with Post. done(nil) says that all of it is in the
 // peer's memory, and the peer hears of it too. It keeps no order with messages, and
 // of two writes to one buffer it is for the applications to see that the first was
-// used. A token that is not of this socket is ErrToken; one that was made up ends
-// the engine.
+// used. done is told ErrToken for a token that the socket's peer did not publish on it,
+// such as one of this side's own, or of an earlier socket; and ErrTooLarge for b longer
+// than what was published. One that was made up ends the engine; so may those that are
+// ErrToken, if the peer is of an older version, whose tokens do not tell whose they are.
 func (s *Socket) PostPut(t Token, b []byte, done func(error)) error { return s.postPut(t, b, 0, done) }
 
 func (s *Socket) postPut(t Token, b []byte, tag uint64, done func(error)) error {

@@ -59,7 +59,7 @@ func TestPublish(t *testing.T) {
 		t.Errorf("the token of another socket: %v", err)
 	}
 	var bad be.Token
-	bad[12] = 1
+	bad[23], bad[31] = 0xff, 0xff
 	if err := client.PostPut(bad, m, done); !errors.Is(err, be.ErrProtocol) {
 		t.Errorf("a token that is none: %v", err)
 	}

@@ -86,6 +86,7 @@ type engineRest struct {
 	slab      []byte  // of recv
 	flushed   outList // messages whose last request was flushed: they end with the cause
 	table     table
+	tags      [2]uint32 // see TagTokens
 	lingering []*Socket
 	packed    arrivalLine // small messages that wait for memory, in the PACK that they came in
 

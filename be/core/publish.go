@@ -2,6 +2,7 @@ package core
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/byteexpress/byteexpress/be/internal/wire"
 	"github.com/byteexpress/byteexpress/mr"
@@ -35,7 +36,7 @@ func (e *Engine) Publish(s *Socket, b []byte, key mr.RKey, written func(error)) 
 		return wire.Token{}, err
 	}
 	in.next, s.published = s.published, in
-	return wire.Token{Socket: s.id, Transfer: transfer, RKey: uint32(key), Addr: mr.Addr(b), Length: uint64(len(b))}, nil
+	return wire.Token{Socket: s.id, Transfer: transfer, RKey: uint32(key), Tag: e.tag(s, 0), Addr: mr.Addr(b), Length: uint64(len(b))}, nil
 }
 
 // ErrTransfers says that an engine has no free transfer slot.
@@ -54,11 +55,11 @@ func (e *Engine) Put(s *Socket, t wire.Token, b []byte, lkey mr.LKey, tag uint64
 	case !e.cfg.Publish:
 		e.endOutgoing(m, ErrUnsupported)
 		return
-	case t.Socket != s.id:
+	case t.Socket != s.id || t.Tag != e.tag(s, 1):
 		e.endOutgoing(m, ErrToken)
 		return
 	case uint64(m.length) > t.Length:
-		e.endOutgoing(m, ErrTooLarge)
+		e.endOutgoing(m, fmt.Errorf("%w: %d bytes, the published buffer has %d", ErrTooLarge, m.length, t.Length))
 		return
 	}
 	m.sock, m.known, m.more = s, true, true
@@ -68,6 +69,21 @@ func (e *Engine) Put(s *Socket, t wire.Token, b []byte, lkey mr.LKey, tag uint64
 	s.writing.push(m)
 	e.sched.add(writes, s)
 }
+
+// tag is in the tokens that one end of a socket publishes, ours is 0, and in no others: not
+// in those of the other end, of a socket that had the number before, or of another engine.
+// Both ends count the sockets alike, as each OPEN comes once and in order.
+func (e *Engine) tag(s *Socket, end int) uint32 {
+	if e.tags == [2]uint32{} {
+		return 0
+	}
+	return e.tags[end] + s.serial
+}
+
+// TagTokens gives numbers to tell the tokens of both sides of this engine by, our own first,
+// which differ from those of other engines: both sides must know them. Without, a
+// token of another end or engine may pass for one of a socket. It is called before Start.
+func (e *Engine) TagTokens(own, peer uint32) { e.tags = [2]uint32{own, peer} }
 
 // closed is why a socket takes nothing more.
 func (e *Engine) closed(s *Socket) error {

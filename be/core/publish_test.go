@@ -172,3 +172,35 @@ func TestPublishedUntilTheEnd(t *testing.T) {
 		t.Error("the control never wrote to freed memory: the test shows nothing")
 	}
 }
+
+// TestPutOfAnotherEnd: a token that the peer's end of the socket did not publish is refused
+// where it is used, though all that it says is right for a socket of that number: our
+// own, one of a socket that had the number before, and one of another engine.
+func TestPutOfAnotherEnd(t *testing.T) {
+	w := newWorld(t, 1, testConfig())
+	w.sides[0].e.TagTokens(1<<20, 1<<30)
+	w.sides[1].e.TagTokens(1<<30, 1<<20)
+	own, peer := w.open(0)
+	before := w.publish(w.sides[1], peer, 100, true)
+	w.sides[0].e.CloseSocket(w.now, own)
+	w.settle()
+	again, peer := w.open(0)
+	if again.id != own.id {
+		t.Fatalf("socket %d, want number %d again", again.id, own.id)
+	}
+	mine, theirs := w.publish(w.sides[0], again, 100, true), w.publish(w.sides[1], peer, 100, true)
+	other := theirs.token
+	other.Tag += 1 << 25
+	var f flow
+	for i, k := range []wire.Token{before.token, mine.token, other, theirs.token} {
+		w.put(w.sides[0], again, &f, k, 10, 1, 0)
+		w.settle()
+		if i < 3 != errors.Is(f.ended[i], ErrToken) {
+			t.Errorf("write %d ended with %v", i, f.ended[i])
+		}
+	}
+	if theirs.writes != 1 || w.sides[0].failed != nil || w.sides[1].failed != nil {
+		t.Errorf("%d writes, engines %v and %v", theirs.writes, w.sides[0].failed, w.sides[1].failed)
+	}
+	w.end()
+}

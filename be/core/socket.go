@@ -79,7 +79,8 @@ type socketRest struct {
 	offered     outList // ended here, and the peer may still read them
 	fetching    outList // of exposed memory, with something left to ask for
 	lingerUntil time.Duration
-	err         error // what Closed was told
+	err         error  // what Closed was told
+	serial      uint32 // the how manieth its opener opened on the engine
 }
 
 // TouchSend has the cache get what a message to send needs of the socket, to be written
@@ -157,6 +158,7 @@ func (e *Engine) startable(s *Socket) bool {
 type table struct {
 	own, peer []*Socket // by number >> 1
 	freeOwn   []uint32
+	opened    [2]uint32 // ever, by us and by the peer
 }
 
 // own numbers are odd for the initiator.
@@ -202,10 +204,12 @@ func (e *Engine) newID() (uint32, bool) {
 
 func (e *Engine) addSocket(id uint32) *Socket {
 	s := &Socket{id: id, weight: 1, socketRest: &socketRest{e: e}}
-	t := &e.table.peer
+	t, opened := &e.table.peer, &e.table.opened[1]
 	if e.isOwn(id) {
-		t = &e.table.own
+		t, opened = &e.table.own, &e.table.opened[0]
 	}
+	*opened++
+	s.serial = *opened
 	for int(id>>1) >= len(*t) {
 		*t = append(*t, nil)
 	}

@@ -63,7 +63,10 @@
 //
 // A known buffer is named by a [Token], which applications carry in messages. Its
 // holder may WRITE there at any time, the last fragment WRITE_WITH_IMM with the
-// transfer of the token, until its CLOSE or CLOSED.
+// transfer of the token, until its CLOSE or CLOSED. If both hellos have the feature
+// "tags", its tag tells whose it is: the first 4 bytes, little-endian, of the publishing
+// side's incarnation, XOR its first PSN times 256, XOR its queue pair's number, plus the how
+// manieth socket this is that its opener opened on the engine, mod 2^32. Else it is 0.
 //
 // After CLOSE its sender sends nothing more on that socket; CLOSED answers it,
 // after the answering side's last WRITE, and frees the number.

@@ -7,11 +7,12 @@ const TokenLen = 32
 
 // Token names a published buffer to the peer of its socket. Applications carry it.
 //
-//	0 socket u32 | 4 transfer u32 | 8 rkey u32 | 12 reserved u32 | 16 address u64 | 24 length u64
+//	0 socket u32 | 4 transfer u32 | 8 rkey u32 | 12 tag u32 | 16 address u64 | 24 length u64
 type Token struct {
 	Socket   uint32
 	Transfer uint32 // the immediate of the final WRITE_WITH_IMM
 	RKey     uint32
+	Tag      uint32 // of the end of the socket that published it: no other's, on any engine; 0 without the feature "tags"
 	Addr     uint64
 	Length   uint64
 }
@@ -22,7 +23,7 @@ func (t *Token) Put(b []byte) {
 	binary.LittleEndian.PutUint32(b, t.Socket)
 	binary.LittleEndian.PutUint32(b[4:], t.Transfer)
 	binary.LittleEndian.PutUint32(b[8:], t.RKey)
-	binary.LittleEndian.PutUint32(b[12:], 0)
+	binary.LittleEndian.PutUint32(b[12:], t.Tag)
 	binary.LittleEndian.PutUint64(b[16:], t.Addr)
 	binary.LittleEndian.PutUint64(b[24:], t.Length)
 }
@@ -33,11 +34,8 @@ func (t *Token) Parse(b []byte) error {
 		return &FieldError{Field: "token length", Value: uint64(len(b)), Want: "32"}
 	}
 	*t = Token{
-		Socket: binary.LittleEndian.Uint32(b), Transfer: binary.LittleEndian.Uint32(b[4:]), RKey: binary.LittleEndian.Uint32(b[8:]),
+		Socket: binary.LittleEndian.Uint32(b), Transfer: binary.LittleEndian.Uint32(b[4:]), RKey: binary.LittleEndian.Uint32(b[8:]), Tag: binary.LittleEndian.Uint32(b[12:]),
 		Addr: binary.LittleEndian.Uint64(b[16:]), Length: binary.LittleEndian.Uint64(b[24:]),
-	}
-	if r := binary.LittleEndian.Uint32(b[12:]); r != 0 {
-		return &FieldError{Field: "reserved field of the token", Value: uint64(r), Want: "0"}
 	}
 	if t.Addr+t.Length < t.Addr {
 		return &FieldError{Field: "length of the token", Value: t.Length, Want: "an end below 2^64"}
