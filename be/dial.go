@@ -38,6 +38,9 @@ type SocketOptions struct {
 
 // DialWith is Dial for a socket of another kind.
 func (n *Node) DialWith(ctx context.Context, addr, service string, o SocketOptions) (*Socket, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	if len(service) > maxService {
 		return nil, fmt.Errorf("be: service name of %d bytes, at most %d", len(service), maxService)
 	}

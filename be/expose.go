@@ -124,6 +124,9 @@ func (s *Socket) PostRead(t *ReadToken, offset int, b []byte, done func(error)) 
 
 // find checks what is to be read, and says where it is.
 func (s *Socket) find(t *ReadToken, offset, n int, at *wire.Token) error {
+	if t == nil {
+		return errNoToken
+	}
 	var k wire.ReadToken
 	if err := k.Parse(t[:]); err != nil {
 		return err
@@ -132,7 +135,7 @@ func (s *Socket) find(t *ReadToken, offset, n int, at *wire.Token) error {
 	case k.Node != s.conn.peer:
 		return errOtherNode
 	case n == 0 || offset < 0 || uint64(offset) > k.Length || uint64(n) > k.Length-uint64(offset):
-		return errOutside
+		return errors.WithMessagef(core.ErrTooLarge, "be: read %d bytes at offset %d of %d that are exposed: must be a byte or more, and within", n, offset, k.Length)
 	case !s.CanRead():
 		return ErrUnsupported
 	}
@@ -142,5 +145,5 @@ func (s *Socket) find(t *ReadToken, offset, n int, at *wire.Token) error {
 
 var (
 	errOtherNode = errors.WithMessage(core.ErrToken, "be: it is of another node than the socket's peer, or of an earlier start of it")
-	errOutside   = errors.WithMessage(core.ErrTooLarge, "be: a read is of a byte or more, and none outside of what is exposed")
+	errNoToken   = errors.WithMessage(core.ErrToken, "be: it is nil")
 )

@@ -117,6 +117,10 @@ func TestExposedToNobodyElse(t *testing.T) {
 		}
 		client.Close()
 	}
+	_, last := p.connect(t, "too far")
+	if err := last.PostRead(&good, 91, b[:10], nil); err == nil || !strings.Contains(err.Error(), "10 bytes at offset 91 of 100") {
+		t.Errorf("read too far: %v", err)
+	}
 	if err := x.Close(); err != nil {
 		t.Error(err)
 	}

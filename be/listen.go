@@ -64,6 +64,9 @@ func (l *Listener) Accept(ctx context.Context) (*Socket, error) {
 		return s, nil
 	default:
 	}
+	if ctx == nil {
+		return nil, errNoContext
+	}
 	select {
 	case s := <-l.sockets:
 		return s, nil

@@ -8,8 +8,16 @@ import (
 	"github.com/pkg/errors"
 )
 
-// ErrInMux says that a socket's messages go to a Mux already.
-var ErrInMux = errors.New("socket is in a mux already")
+// A socket's messages go one way for as long as it lives.
+var (
+	// ErrInMux says that a socket's messages go to a Mux already.
+	ErrInMux = errors.New("socket is in a mux already")
+	// ErrOnMessage says that a socket's messages go to the function of OnMessage already.
+	ErrOnMessage = errors.New("socket has a function of OnMessage already")
+)
+
+// maxMuxSockets is as many sockets as one engine has at most.
+const maxMuxSockets = 1 << 24
 
 // Mux has the messages of many sockets handled by a few goroutines, those that call
 // [Mux.Serve]: a server with thousands of sockets needs no goroutine for each.
@@ -24,6 +32,7 @@ var ErrInMux = errors.New("socket is in a mux already")
 type Mux struct {
 	handle   func(*Socket, []byte, error)
 	limit    int
+	err      error // what is wrong with it
 	sockets  atomic.Int64
 	ready    readyQueue   // each socket once at most
 	sleepers atomic.Int32 // goroutines that wait for bell
@@ -34,25 +43,39 @@ type Mux struct {
 // bytes each). handle is called with each message, on a goroutine that called Serve. The
 // buffer is handle's: it may be sent, kept, passed on, and is given back with
 // s.Node().Free. The last call for a socket has no buffer and the error that ended it;
-// the socket then leaves the Mux.
+// the socket then leaves the Mux. A Mux for less than 1 socket or more than 16,777,216, or
+// without a handler, is of no use: Add and Serve say so.
 func NewMux(sockets int, handle func(s *Socket, b []byte, err error)) *Mux {
-	m := &Mux{handle: handle, limit: max(sockets, 1), bell: make(chan struct{}, 1)}
-	m.ready.init(m.limit)
+	m := &Mux{handle: handle, limit: sockets, bell: make(chan struct{}, 1)}
+	switch {
+	case handle == nil:
+		m.err = errors.New("be: a mux needs a handler: give NewMux one")
+	case sockets < 1 || sockets > maxMuxSockets:
+		m.err = &ConfigError{"sockets of a Mux", int64(sockets), fmt.Sprintf("1 to %d", maxMuxSockets)}
+	default:
+		m.ready.init(sockets)
+	}
 	return m
 }
 
-// Add brings a socket's messages to the Mux, those too that came before. Nobody may
-// call Recv or OnMessage on it. Errors: ErrInMux, or a *ConfigError when the Mux has
-// as many sockets as it was made for. Any goroutine may call it, the handler too.
+// Add brings a socket's messages to the Mux, those too that came before, for good: Recv
+// and OnMessage give ErrInMux from then on, and so does a Recv that waits. Errors:
+// ErrInMux, ErrOnMessage, a *ConfigError when the Mux has as many sockets as it was made
+// for, and what is wrong with what NewMux was given. Any goroutine may call it, the handler too.
 func (m *Mux) Add(s *Socket) error {
+	if m.err != nil {
+		return m.err
+	}
 	if n := m.sockets.Add(1); n > int64(m.limit) {
 		m.sockets.Add(-1)
 		return &ConfigError{"sockets of a Mux", n, fmt.Sprintf("at most %d, which NewMux was told", m.limit)}
 	}
-	if !s.conn.n.trackIn(m, s) {
+	if err := s.take(takenByMux); err != nil {
 		m.sockets.Add(-1)
-		return ErrInMux
+		return err
 	}
+	s.conn.n.trackIn(m, s)
+	s.wakeRecv()
 	m.push(s, message{}) // what came before; so far it was its turn
 	return nil
 }
@@ -60,6 +83,12 @@ func (m *Mux) Add(s *Socket) error {
 // Serve handles messages until ctx ends, and returns its error. Any number of
 // goroutines may call it; when none does, messages wait.
 func (m *Mux) Serve(ctx context.Context) error {
+	if m.err != nil {
+		return m.err
+	}
+	if ctx == nil {
+		return errNoContext
+	}
 	done := ctx.Done()
 	for {
 		select {

@@ -81,6 +81,9 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 	if ports := ctx.Info().Ports; cfg.Port > ports {
 		return nil, &ConfigError{"Port", int64(cfg.Port), fmt.Sprintf("one of %s, 1 to %d", ctx.Info().Name, ports)}
 	}
+	if err := cfg.checkGID(ctx); err != nil {
+		return nil, err
+	}
 	if cfg.Seed == 0 {
 		cfg.Seed = rand.Uint64()
 	}
@@ -122,6 +125,14 @@ func NewNode(ctx verbs.Context, cfg Config) (*Node, error) {
 		}
 		w := newWorker(n, q)
 		n.workers = append(n.workers, w)
+		if least := w.entriesEach(); least > int64(q.Capacity()) {
+			n.giveBack()
+			must := fmt.Sprintf("at least %d, for the SendDepth and, without SharedReceives, RecvDepth of one engine", least)
+			if most := attr.MaxCQE; most > 0 && least > int64(most) {
+				must += fmt.Sprintf(": lower those, %s has at most %d entries", ctx.Info().Name, most)
+			}
+			return nil, &ConfigError{"CQEntries", int64(cfg.CQEntries), must}
+		}
 		if err := w.share(&attr); err != nil {
 			n.giveBack()
 			return nil, err
@@ -286,15 +297,12 @@ func (n *Node) untrackClosed(s *Socket) {
 	n.mu.Unlock()
 }
 
-// trackIn brings a socket, which may be closed, to a mux; false if it is in one.
-func (n *Node) trackIn(m *Mux, s *Socket) bool {
+// trackIn brings a socket, which may be closed, to a mux.
+func (n *Node) trackIn(m *Mux, s *Socket) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !s.mux.CompareAndSwap(nil, m) {
-		return false
-	}
+	s.mux.Store(m)
 	n.sockets[s] = struct{}{}
-	return true
 }
 
 // pinWorkers keeps each worker on its CPU.

@@ -62,6 +62,19 @@ func (n *Node) findPath(w wish) (p path, err error) {
 	return p, err
 }
 
+// checkGID refuses a GIDIndex beyond the port's table. What the entry is, and whether there
+// is any, may change while a node lives.
+func (c *Config) checkGID(ctx verbs.Context) error {
+	if c.GIDIndex == nil {
+		return nil
+	}
+	port, err := ctx.Port(c.Port)
+	if i := *c.GIDIndex; err == nil && port.GIDs > 0 && i >= port.GIDs {
+		return &ConfigError{"GIDIndex", int64(i), fmt.Sprintf("0 to %d: port %d of %s has %d GIDs", port.GIDs-1, c.Port, ctx.Info().Name, port.GIDs)}
+	}
+	return nil // who asks for the port next gets the error
+}
+
 // prefer puts what is wished for in front, and leaves out GIDs of another type if there
 // are some of the one that is wished for.
 func (w wish) prefer(ranked []verbs.GIDEntry) []verbs.GIDEntry {

@@ -2,18 +2,49 @@ package be
 
 import (
 	"context"
+
+	"github.com/pkg/errors"
 )
+
+// Who takes the messages of a socket.
+const (
+	takenByRecv     uint32 = iota // or nobody yet
+	takenByMux                    // see Mux.Add
+	takenByFunction               // see OnMessage
+)
+
+// takerErrors are those of others who ask for the messages.
+var takerErrors = [...]error{takenByMux: ErrInMux, takenByFunction: ErrOnMessage}
+
+// take makes one the taker of the messages, from whom they are not taken away any more.
+func (s *Socket) take(by uint32) error {
+	if !s.taker.CompareAndSwap(takenByRecv, by) {
+		return takerErrors[s.taker.Load()]
+	}
+	return nil
+}
+
+// wakeRecv has Recvs that wait see that another one is the taker.
+func (s *Socket) wakeRecv() {
+	if s.waiters.Load() > 0 {
+		s.ring()
+	}
+}
 
 // Recv waits for the next message. The buffer is the caller's: it may be kept,
 // passed on, sent, and is given back with the node's Free. After the last message
-// the socket's error is returned.
+// the socket's error is returned; ErrInMux or ErrOnMessage when the messages go there.
 func (s *Socket) Recv(ctx context.Context) ([]byte, error) {
 	for {
+		if t := s.taker.Load(); t != takenByRecv {
+			s.ring() // who waits besides
+			return nil, takerErrors[t]
+		}
 		if m, ok := s.pop(); ok {
 			return m, nil
 		}
 		s.waiters.Add(1)
-		if !s.box.empty() {
+		if !s.box.empty() || s.taker.Load() != takenByRecv {
 			s.waiters.Add(-1)
 			continue
 		}
@@ -24,6 +55,10 @@ func (s *Socket) Recv(ctx context.Context) ([]byte, error) {
 				return m, nil
 			}
 			return nil, s.err
+		}
+		if ctx == nil {
+			s.waiters.Add(-1)
+			return nil, errNoContext
 		}
 		select {
 		case <-s.notify:
@@ -104,15 +139,23 @@ func (s *Socket) hand(m message) {
 
 // OnMessage has fn called with each message, in order, on the worker's goroutine. The
 // buffer is fn's: it may be sent, kept, passed on, and is given back with the node's
-// Free. The last call has an error and no buffer. Use either OnMessage, once, or a
-// [Mux], or Recv.
+// Free. The last call has an error and no buffer. It is for good: a second OnMessage,
+// Mux.Add and Recv, one that waits too, give ErrOnMessage, and OnMessage gives ErrInMux if
+// the socket is in a [Mux]. With an error, fn is never called.
 //
 // fn must not block, and whatever it takes is time that all sockets of that worker
 // wait for: Alloc, Free, Post, PostGather and Close may be called from it; Send, Recv,
 // Dial and the node's Close would wait for the worker that calls them. A message
 // counts as taken when fn is called, so the peer is never held back: work that takes
 // longer belongs into a Mux. A panic in fn, as in the done of a Post, ends the program.
-func (s *Socket) OnMessage(fn func(b []byte, err error)) {
+func (s *Socket) OnMessage(fn func(b []byte, err error)) error {
+	if fn == nil {
+		return errors.New("be: OnMessage needs a function")
+	}
+	if err := s.take(takenByFunction); err != nil {
+		return err
+	}
+	s.wakeRecv()
 	ok := s.conn.w.submit(calling(func() {
 		s.fn, s.direct = fn, true
 		for m, ok := s.box.pop(); ok; m, ok = s.box.pop() {
@@ -128,6 +171,7 @@ func (s *Socket) OnMessage(fn func(b []byte, err error)) {
 		<-s.conn.w.done
 		fn(nil, s.conn.n.closedErr(s))
 	}
+	return nil
 }
 
 // drain drops what was received and not taken.

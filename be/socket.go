@@ -32,6 +32,7 @@ type Socket struct {
 // socketRest is what few messages need of a socket.
 type socketRest struct {
 	waiters atomic.Int32
+	taker   atomic.Uint32       // of the messages: takenByRecv, ...
 	fn      func([]byte, error) // the worker's
 	tags    atomic.Uint64
 	notify  chan struct{} // one token: there may be a message
@@ -145,7 +146,11 @@ func (s *Socket) wait(ctx context.Context, c *command) error {
 	b := c.buf
 	lkey, err := s.check(b)
 	if err == nil {
-		err = ctx.Err()
+		if ctx == nil {
+			err = errNoContext
+		} else {
+			err = ctx.Err()
+		}
 	}
 	if err != nil {
 		if err != ErrNotRegistered {
