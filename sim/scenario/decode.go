@@ -23,7 +23,7 @@ func Parse(file []byte) (*Scenario, error) {
 	}
 	s := new(Scenario)
 	if err := json.Unmarshal(file, s); err != nil {
-		return nil, errors.Wrap(explain(err), "scenario")
+		return nil, errors.Wrap(explain(err, ""), "scenario")
 	}
 	s.fill()
 	if err := s.check(); err != nil {
@@ -32,11 +32,12 @@ func Parse(file []byte) (*Scenario, error) {
 	return s, nil
 }
 
-// explain says what a value of the wrong type should be.
-func explain(err error) error {
+// explain says what a value of the wrong type should be, in the object at path.
+func explain(err error, path string) error {
 	var bad *json.UnmarshalTypeError
 	if errors.As(err, &bad) {
-		return errors.Errorf("%s is %s, want %s", cmp.Or(bad.Field, "the file"), found(bad.Value), wanted(bad.Type))
+		at := strings.Trim(path+"."+bad.Field, ".")
+		return errors.Errorf("%s is %s, want %s", cmp.Or(at, "the file"), found(bad.Value), wanted(bad.Type))
 	}
 	return err
 }
@@ -53,6 +54,9 @@ func found(value string) string {
 }
 
 func wanted(t reflect.Type) string {
+	if t == reflect.TypeFor[Variant]() {
+		return "a name or an object"
+	}
 	switch t.Kind() {
 	case reflect.Int, reflect.Int64:
 		return "a whole number"

@@ -49,6 +49,8 @@ func TestBadFiles(t *testing.T) {
 		{`["dcqcn"]`, `[]`, []string{"variants is empty", "adaptive"}},
 		{`["dcqcn"]`, `[], "switch": {"tcp_ecn_bytes": 5}`, []string{"variants is empty"}},
 		{`["dcqcn"]`, `"dcqcn"`, []string{"variants is not a list"}},
+		{`["dcqcn"]`, `["dcqcn", 3]`, []string{"variants[1] is a number, want a name or an object"}},
+		{`["dcqcn"]`, `[{"name": "a", "gbps": "x"}]`, []string{"variants[0].gbps is a string, want"}},
 		{`["dcqcn"]`, `["dcqnc"]`, []string{`variant "dcqnc"`, "one: tcp-cubic-200", "get-static"}},
 		{`["dcqcn"]`, `["dcqcn", "dcqcn"]`, []string{`"dcqcn" twice`}},
 		{`["dcqcn"]`, `[{"name": "a", "windw": 5}]`, []string{"variants.windw is not a key", "window_bytes"}},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -49,7 +50,7 @@ func (v *Variants) UnmarshalJSON(b []byte) error {
 			}
 			(*v)[i].byName = true
 		} else if err := json.Unmarshal(item, &(*v)[i]); err != nil {
-			return explain(err)
+			return explain(err, fmt.Sprintf("variants[%d]", i))
 		}
 	}
 	return nil
