@@ -8,9 +8,6 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
-
-	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
-	"github.com/byteexpress/byteexpress/cmd/bebench/internal/peak"
 )
 
 // line is one socket at one end during one round. Its sender and its receiver are
@@ -33,8 +30,7 @@ type line struct {
 	sent    int64
 	began   time.Time // the sender
 	ended   time.Time
-	lat     *hist.Recorder
-	peak    peak.Meter
+	ledger  *ledger
 	stopped bool
 	bad     string // first mismatch; the receiver's
 	missing int64  // sum of the numbers of messages that did not come, less those that came in their place
@@ -51,8 +47,8 @@ type parcel struct {
 	next *parcel     // of idle
 }
 
-func newLine(p *Params, s *station, index int, client bool, size int, stop *atomic.Bool) *line {
-	l := &line{p: p, on: s.transport, sock: s.sockets[index], index: index, client: client, size: size, stop: stop, lat: hist.New()}
+func (r *round) newLine(index int) *line {
+	l := &line{p: r.p, on: r.s.transport, sock: r.s.sockets[index], index: index, client: r.client, size: r.size, stop: &r.stop, ledger: r.ledger}
 	l.target.Store(-1)
 	return l
 }
@@ -129,7 +125,6 @@ func (l *line) more(m int64, now time.Time) bool {
 // send keeps Depth messages posted until all are done.
 func (l *line) send(ctx context.Context) error {
 	l.began = time.Now()
-	l.peak.Start(l.began, l.size)
 	now := l.began
 	burst := make([]*parcel, 0, l.held)
 	for m := int64(0); l.more(m, now); {
@@ -168,23 +163,27 @@ func (l *line) send(ctx context.Context) error {
 			return err
 		}
 		burst = append(burst, pc)
-		now = l.completed(burst[len(burst)-1:])
+		l.completed(burst[len(burst)-1:])
 	}
 	l.ended = time.Now()
-	l.peak.End(now, l.ops.Load())
 	return nil
 }
 
 // completed books the messages that buffers carried, of those that carried one.
 func (l *line) completed(burst []*parcel) time.Time {
-	now, n := time.Now(), 0
+	now, n := time.Now(), int64(0)
+	b := l.ledger.of(l.index)
+	b.mu.Lock()
 	for _, pc := range burst {
 		if !pc.at.IsZero() {
-			l.lat.Record(now.Sub(pc.at))
+			b.lat.Record(now.Sub(pc.at))
 			n++
 		}
 	}
-	l.peak.At(now, l.ops.Add(int64(n)))
+	b.mu.Unlock()
+	l.ops.Add(n)
+	b.ops.Add(n)
+	l.ledger.look(now)
 	return now
 }
 
@@ -242,7 +241,7 @@ func (l *line) complete() {
 // ping sends a message, waits for the answer, and records the round trip.
 func (l *line) ping(ctx context.Context) error {
 	l.began = time.Now()
-	now := l.began
+	now, book := l.began, l.ledger.of(l.index)
 	for m := int64(0); l.more(m, now); m++ {
 		pc, err := l.take(ctx)
 		if err != nil {
@@ -258,7 +257,9 @@ func (l *line) ping(ctx context.Context) error {
 			return err
 		}
 		now = time.Now()
-		l.lat.Record(now.Sub(start))
+		book.mu.Lock()
+		book.lat.Record(now.Sub(start))
+		book.mu.Unlock()
 		l.ops.Add(1)
 		l.check(b, m)
 		l.on.free(b)

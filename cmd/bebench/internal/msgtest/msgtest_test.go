@@ -15,7 +15,6 @@ import (
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/cost"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/endstest"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
-	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 )
 
@@ -272,8 +271,8 @@ func TestPeerThatHangs(t *testing.T) {
 // that began first until the last of any has arrived.
 func TestTimeIsOfAllSockets(t *testing.T) {
 	at := func(s time.Duration) time.Time { return time.Unix(100, 0).Add(s * time.Second) }
-	r := &round{p: &Params{Duration: time.Second}, size: 1, lines: []*line{
-		{began: at(1), ended: at(3), lat: hist.New()}, {began: at(0), ended: at(1), lat: hist.New()}, {began: at(3), ended: at(4), lat: hist.New()},
+	r := &round{p: &Params{Duration: time.Second}, size: 1, ledger: newLedger(3), lines: []*line{
+		{began: at(1), ended: at(3)}, {began: at(0), ended: at(1)}, {began: at(3), ended: at(4)},
 	}}
 	s, err := r.sample(&cost.Spent{}, &verdict{Behind: 2})
 	if err != nil || s.Wall != 6*time.Second {

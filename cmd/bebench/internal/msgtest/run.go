@@ -12,7 +12,6 @@ import (
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/cost"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/counts"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/exit"
-	"github.com/byteexpress/byteexpress/cmd/bebench/internal/hist"
 	"github.com/byteexpress/byteexpress/cmd/bebench/internal/report"
 	"github.com/byteexpress/byteexpress/verbs"
 )
@@ -91,6 +90,7 @@ type round struct {
 	client bool
 	size   int
 	lines  []*line
+	ledger *ledger
 	stop   atomic.Bool
 	told   atomic.Int64  // when the peer said that it had sent its last message, since the start
 	behind time.Duration // verdict.Behind
@@ -117,8 +117,9 @@ func (r *round) measure(ctx context.Context, stop <-chan struct{}, sink report.S
 			l.clear(ctx)
 		}
 	}()
+	r.ledger = newLedger(r.p.Sockets)
 	for i := range r.p.Sockets {
-		l := newLine(r.p, r.s, i, r.client, r.size, &r.stop)
+		l := r.newLine(i)
 		r.lines = append(r.lines, l)
 		if r.sends() || r.p.Latency {
 			if err := l.stock(buffers); err != nil {
@@ -153,6 +154,7 @@ func (r *round) run(ctx context.Context, stop <-chan struct{}) (spent cost.Spent
 	finished, tell := context.WithCancel(ctx)
 	defer tell()
 	began := time.Now()
+	r.ledger.start(began, r.size, r.p.Sockets*r.p.Depth)
 	s := r.c.Begin(ctx, func(body json.RawMessage) error {
 		var sent []int64
 		if err := json.Unmarshal(body, &sent); err != nil {
@@ -248,7 +250,7 @@ func (r *round) counts() []int64 {
 }
 
 func (r *round) verdict() (v verdict) {
-	v.Behind = r.behind.Seconds()
+	v.Behind, v.PeakBps = r.behind.Seconds(), r.ledger.peak.Bps()
 	first, last := r.lines[0].began, r.lines[0].ended
 	for _, l := range r.lines {
 		if l.began.Before(first) {
@@ -261,7 +263,6 @@ func (r *round) verdict() (v verdict) {
 			v.Mismatch = l.bad
 		}
 		v.Ops += l.ops.Load()
-		v.PeakBps += l.peak.Bps()
 	}
 	v.Seconds = last.Sub(first).Seconds()
 	return v
@@ -286,10 +287,9 @@ func (r *round) sample(spent *cost.Spent, peer *verdict) (*report.Sample, error)
 	}
 	s := &report.Sample{
 		Name: r.p.Transport, SizeBytes: r.size, Sockets: r.p.Sockets, Ops: mine.Ops, Wall: time.Duration(mine.Seconds * float64(time.Second)), Spent: spent,
-		Halved: r.p.Latency, Bars: r.p.Histogram, Latency: hist.New(),
+		Halved: r.p.Latency, Bars: r.p.Histogram, Latency: r.ledger.latency(),
 	}
 	for _, l := range r.lines {
-		s.Latency.Merge(l.lat)
 		s.Stopped = s.Stopped || l.stopped
 	}
 	if !r.p.Latency {
@@ -298,7 +298,10 @@ func (r *round) sample(spent *cost.Spent, peer *verdict) (*report.Sample, error)
 			s.Wall = max(s.Wall, time.Duration(peer.Seconds*float64(time.Second)))
 			mine.PeakBps += peer.PeakBps
 		}
-		s.Bytes, s.PeakBps = s.Ops*int64(r.size), mine.PeakBps
+		s.Bytes = s.Ops * int64(r.size)
+		if s.PeakBps = mine.PeakBps; s.Wall > 0 { // a short run has no window but the whole
+			s.PeakBps = max(s.PeakBps, float64(s.Bytes)/s.Wall.Seconds())
+		}
 	}
 	s.Fairness = r.fairness()
 	s.Moved = s.Bytes

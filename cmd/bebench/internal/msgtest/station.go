@@ -3,6 +3,7 @@ package msgtest
 import (
 	"context"
 	"strconv"
+	"syscall"
 
 	"github.com/pkg/errors"
 
@@ -42,6 +43,9 @@ func (s *station) connect(ctx context.Context, c *control.Conn, p *Params, clien
 	}
 	for i := range s.sockets {
 		sock, err := s.dial(ctx, addr, i)
+		if errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) {
+			err = c.Recv("connected", nil) // it listens no more, and says why
+		}
 		if err != nil {
 			return err
 		}

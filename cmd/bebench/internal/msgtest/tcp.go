@@ -7,6 +7,7 @@ import (
 	"net"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/pkg/errors"
@@ -66,7 +67,7 @@ func (o *overTCP) accept(ctx context.Context) (socket, string, error) {
 	defer context.AfterFunc(ctx, func() { _ = o.ln.Close() })()
 	c, err := o.ln.Accept()
 	if err != nil {
-		return nil, "", errors.Wrap(err, "accept")
+		return nil, "", errors.Wrap(explain(err), "accept")
 	}
 	s := o.newSocket(c)
 	number, err := s.Recv(ctx)
@@ -80,11 +81,19 @@ func (o *overTCP) accept(ctx context.Context) (socket, string, error) {
 func (o *overTCP) dial(ctx context.Context, addr string, number int) (socket, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, err
+		return nil, explain(err)
 	}
 	s := o.newSocket(c)
 	err = s.Post([]byte(strconv.Itoa(number)), func(error) {})
 	return s, err
+}
+
+// explain names the remedy for what a test with many sockets meets.
+func explain(err error) error {
+	if errors.Is(err, syscall.EMFILE) {
+		return errors.WithMessage(err, "a socket over TCP takes a file at each end: raise `ulimit -n`, or use fewer --sockets")
+	}
+	return err
 }
 
 func (o *overTCP) read() reading            { return reading{} }

@@ -13,7 +13,7 @@ import (
 // blast keeps every lane full until all its messages have completed. With a
 // depth of 1 it is the latency test of READ and atomics.
 func (f *flow) blast() error {
-	f.peak.Start(f.began, f.lay.size)
+	f.peak.Start(f.began, f.lay.size, len(f.lanes)*f.p.txDepth(f.lay))
 	for {
 		open, idle := false, true
 		f.look()
