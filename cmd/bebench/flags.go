@@ -158,7 +158,7 @@ func oneOf(flag string, n int, choices ...int) error {
 }
 
 // args lists the flags in effect, for the document. What was left empty or 0 has no
-// effect and is absent.
+// effect and is absent; false is there.
 func args(c *cobra.Command, hosts []string) map[string]any {
 	m := map[string]any{}
 	c.Flags().VisitAll(func(f *pflag.Flag) {

@@ -80,6 +80,11 @@ func (f *compareFlags) check(set func(string) bool) error {
 		if err := inRange("sockets", n, 1, 1<<16); err != nil {
 			return err
 		}
+		for _, size := range f.bytes {
+			if size > mostBytes/n {
+				return exit.Usagef("--sizes %d and --sockets %d: a message posted on each socket would be %d MiB, at most %d: give fewer of either", size, n, size>>10*n>>10, mostBytes>>20)
+			}
+		}
 	}
 	for _, name := range f.over {
 		switch name {
@@ -91,6 +96,11 @@ func (f *compareFlags) check(set func(string) bool) error {
 	f.programs, err = parsePrograms(f.also)
 	return err
 }
+
+// mostBytes is how many bytes one message of each socket may have together: twice what
+// the largest of the usual sizes has on the most of the usual sockets. An end takes
+// several times that.
+const mostBytes = 2 << 30
 
 // budget is how many bytes are under way of large messages: what the caches of most
 // cores together hold.

@@ -70,6 +70,11 @@ func (f *nodeFlags) check(set func(string) bool) error {
 			return exit.Usagef("--weights %d: must be 1 to %d", w, be.MaxWeight)
 		}
 	}
+	for _, cpu := range f.pin {
+		if cpu < 0 || canPin(cpu) != nil {
+			return exit.Usagef("--pin %d: there is no such CPU, or this process may not use it (taskset -pc lists those it may)", cpu)
+		}
+	}
 	for flag, n := range f.windows() {
 		if n > 0 {
 			if err := inRange(flag, n, leastFragment, size.Max); err != nil {

@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// canPin leaves it to the node to say that it cannot.
+func canPin(int) error { return nil }
