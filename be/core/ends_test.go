@@ -38,40 +38,11 @@ func randomEnd(t *testing.T, seed uint64) (packed int) {
 	cfg.DrainTimeout = 1 + time.Duration(r.IntN(2000))
 	cfg.SocketQuota = []int{0, 1, 3000}[r.IntN(3)]
 	cfg.HoldTimeout = time.Duration(r.IntN(2)) * 5e6
-	var all *Inbound
-	if r.IntN(2) == 0 {
-		all = NewInbound(4096+r.IntN(16384), r.IntN(2)*cfg.Fragment, seed, nil)
-		cfg.Arrivals, cfg.PeerExpect = NewArrivals(all, func(Handler) {}), all.Most()
-	}
-	cfgs := [2]Config{cfg, cfg}
-	for i := range cfgs {
-		own, peer := &cfgs[i], &cfgs[1-i]
-		own.SendDepth, own.RecvDepth, own.Backlog = 2+r.IntN(31), 4+r.IntN(13), 1+r.IntN(12)
-		peer.PeerDepth, peer.PeerBacklog = own.RecvDepth, own.Backlog
-	}
-	w := newWorldIn(t, newFakeMemory(arenaBytes), seed, cfgs)
+	w := newRandomWorld(t, r, seed, &cfg, 12)
 	for _, s := range w.sides {
 		s.quota.limit = []int{1, 10000, 1 << 20}[r.IntN(3)]
 	}
-	type end struct {
-		s    *side
-		k    *Socket
-		f    flow
-		peer *end
-	}
-	var ends []*end
-	for i := range 1 + r.IntN(6) {
-		way := (*Engine).Open
-		if r.IntN(2) == 0 {
-			way = (*Engine).OpenUnordered
-		}
-		own, peer := w.openBy(i%2, way)
-		own.e.SetGet(own, r.IntN(2) == 0)
-		peer.e.SetGet(peer, r.IntN(2) == 0)
-		a, b := &end{s: w.sides[i%2], k: own}, &end{s: w.sides[1-i%2], k: peer}
-		a.peer, b.peer = b, a
-		ends = append(ends, a, b)
-	}
+	ends := w.openEnds(r, 1+r.IntN(6))
 	starving := false
 	for range 100 + r.IntN(400) {
 		switch x := r.IntN(20); {
@@ -216,9 +187,7 @@ func randomEnd(t *testing.T, seed uint64) (packed int) {
 		}
 	}
 	w.end()
-	if a := cfg.Arrivals; a != nil && (all.used.Load() != 0 || a.own != 0 || a.turns.n > 0 || a.invited.head != nil || all.peers.Load() != 0) {
-		t.Errorf("at the end %d bytes are expected, a message waits: %v", all.used.Load(), a.turns.n > 0)
-	}
+	cfg.Arrivals.none(t)
 	for _, s := range w.sides {
 		if s.e.held.n+s.e.parked.n+s.e.packed.n+s.e.waiting.n != 0 || s.e.sending != 0 {
 			t.Errorf("%s: held %d parked %d packed %d waiting %d sending %d", s.name, s.e.held.n, s.e.parked.n, s.e.packed.n, s.e.waiting.n, s.e.sending)

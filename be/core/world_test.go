@@ -93,37 +93,8 @@ func randomSchedule(t *testing.T, seed uint64) {
 		// Every engine here is flushed again and again: nobody needs to be woken.
 		cfg.Cap = NewCap(2048+r.IntN(8192), func(Handler) {})
 	}
-	var all *Inbound
-	if r.IntN(2) == 0 {
-		all = NewInbound(4096+r.IntN(16384), r.IntN(2)*cfg.Fragment, seed, nil)
-		cfg.Arrivals, cfg.PeerExpect = NewArrivals(all, func(Handler) {}), all.Most()
-	}
-	cfgs := [2]Config{cfg, cfg}
-	for i := range cfgs {
-		own, peer := &cfgs[i], &cfgs[1-i]
-		own.SendDepth, own.RecvDepth, own.Backlog = 2+r.IntN(31), 4+r.IntN(13), 1+r.IntN(8)
-		peer.PeerDepth, peer.PeerBacklog = own.RecvDepth, own.Backlog
-	}
-	w := newWorldIn(t, newFakeMemory(arenaBytes), seed, cfgs)
-	type end struct {
-		s    *side
-		k    *Socket
-		f    flow
-		peer *end
-	}
-	var ends []*end
-	for i := range 1 + r.IntN(4) {
-		way := (*Engine).Open
-		if r.IntN(2) == 0 {
-			way = (*Engine).OpenUnordered
-		}
-		own, peer := w.openBy(i%2, way)
-		own.e.SetGet(own, r.IntN(2) == 0)
-		peer.e.SetGet(peer, r.IntN(2) == 0)
-		a, b := &end{s: w.sides[i%2], k: own}, &end{s: w.sides[1-i%2], k: peer}
-		a.peer, b.peer = b, a
-		ends = append(ends, a, b)
-	}
+	w := newRandomWorld(t, r, seed, &cfg, 8)
+	ends := w.openEnds(r, 1+r.IntN(4))
 	closed := map[*end]bool{}
 	tag := uint64(0)
 	for range 400 {
@@ -203,9 +174,7 @@ func randomSchedule(t *testing.T, seed uint64) {
 	if cfg.Cap != nil && (cfg.Cap.posted != 0 || cfg.Cap.head != nil) {
 		t.Errorf("at the end %d bytes count as posted, an engine waits: %v", cfg.Cap.posted, cfg.Cap.head != nil)
 	}
-	if a := cfg.Arrivals; a != nil && (all.used.Load() != 0 || a.own != 0 || a.turns.n > 0 || a.invited.head != nil) {
-		t.Errorf("at the end %d bytes are expected, a message waits: %v", all.used.Load(), a.turns.n > 0)
-	}
+	cfg.Arrivals.none(t)
 }
 
 // TestFailureEndsEverythingOnce fails an engine at a random moment, with work in
