@@ -210,17 +210,27 @@ func TestOneSocketStopsNoOther(t *testing.T) {
 	}
 }
 
+// coming is a world with a message of 5000 bytes on the first of two sockets, whose memory
+// is being made ready at the second side.
+func coming(t *testing.T) (w *world, own, other *Socket, f *flow) {
+	w, f = newWorld(t, 1, testConfig()), new(flow)
+	own, _ = w.open(0)
+	other, _ = w.open(0)
+	w.send(w.sides[0], own, f, 5000, 0)
+	w.mem.late = 5000
+	w.run()
+	if in := w.sides[1].e.held.head; in == nil || !in.coming {
+		t.Fatal("no message waits for its memory: the test shows nothing")
+	}
+	return w, own, other, f
+}
+
 // TestMemoryThatComesStopsNobody: however many messages pass one whose memory is being made
 // ready, they do not wait for it.
 func TestMemoryThatComesStopsNobody(t *testing.T) {
-	w := newWorld(t, 1, testConfig())
-	own, _ := w.open(0)
-	other, _ := w.open(0)
+	w, own, other, f := coming(t)
 	to := w.sides[1]
-	var f, g flow
-	w.send(w.sides[0], own, &f, 5000, 0)
-	w.mem.late = 5000
-	w.run()
+	var g flow
 	const n = maxPassed + 100
 	for i := range n {
 		w.send(w.sides[0], other, &g, 2000, 0)
@@ -242,17 +252,9 @@ func TestMemoryThatComesStopsNobody(t *testing.T) {
 // TestMemoryThatCameStops: when the memory of a message was made ready, and then the quota
 // has no room for it, others pass it no more than any that waits.
 func TestMemoryThatCameStops(t *testing.T) {
-	w := newWorld(t, 1, testConfig())
-	own, _ := w.open(0)
-	other, _ := w.open(0)
+	w, _, other, f := coming(t)
 	to := w.sides[1]
-	var f, g flow
-	w.send(w.sides[0], own, &f, 5000, 0)
-	w.mem.late = 5000
-	w.run()
-	if in := to.e.held.head; in == nil || !in.coming {
-		t.Fatal("no message waits for its memory: the test shows nothing")
-	}
+	var g flow
 	w.mem.late = 0
 	limit := to.quota.limit
 	to.quota.used, to.quota.limit = 2000, 6000
