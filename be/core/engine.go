@@ -394,7 +394,7 @@ func (e *Engine) Tick(now time.Duration) {
 
 // Complete takes one completion of the engine's queue pair.
 func (e *Engine) Complete(now time.Duration, c *cq.Completion) {
-	if e.state > engineUp && (e.state == engineDown || e.kept) {
+	if e.state > engineUp && (e.state == engineDown || e.kept) { // kept is in a line of the cache that no other completion needs
 		return
 	}
 	if uint32(c.ID>>32)&e.recvBit != 0 {
