@@ -88,16 +88,8 @@ func TestDeviceManySockets(t *testing.T) {
 func TestDevicePeerLost(t *testing.T) {
 	p := newDevicePair(t, be.Config{})
 	x := newProxy(t, p.listener.Addr().String())
-	ctx := limit(t)
 	for range 3 {
-		client, err := p.nodes[1].Dial(ctx, x.addr, "lost")
-		if err != nil {
-			t.Fatal(err)
-		}
-		server, err := p.listener.Accept(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		server, client := p.connectBy(t, x.addr, "lost")
 		var up traffic
 		up.start(t, p.nodes[1], client)
 		errs := make(chan error, 1)

@@ -139,15 +139,7 @@ func TestFaults(t *testing.T) {
 		t.Run(tt.desc, func(t *testing.T) {
 			p := newPair(t, quick)
 			x := newProxy(t, p.listener.Addr().String())
-			ctx := limit(t)
-			client, err := p.nodes[1].Dial(ctx, x.addr, "fault")
-			if err != nil {
-				t.Fatal(err)
-			}
-			server, err := p.listener.Accept(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			server, client := p.connectBy(t, x.addr, "fault")
 			var up, down traffic
 			up.start(t, p.nodes[1], client)
 			down.start(t, p.nodes[0], server)
@@ -181,6 +173,7 @@ func TestFaults(t *testing.T) {
 			}
 			tt.mend(p)
 			s, c := p.connect(t, "again")
+			ctx := limit(t)
 			b := alloc(t, p.nodes[1], 100000, 3)
 			if err := c.Send(ctx, b); err != nil {
 				t.Fatal(err)

@@ -37,14 +37,7 @@ func endBehindPacked(t *testing.T, how string) {
 		t.Fatal(err)
 	}
 	x := newProxy(t, p.listener.Addr().String())
-	client, err := p.nodes[1].Dial(limit(t), x.addr, "x")
-	if err != nil {
-		t.Fatal(err)
-	}
-	server, err := p.listener.Accept(limit(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	server, client := p.connectBy(t, x.addr, "x")
 	var all [][]byte
 	for _, size := range []int{1 << 20, 64 << 10, 4096, 512, 64} {
 		for b, err := p.nodes[0].Alloc(size); err == nil; b, err = p.nodes[0].Alloc(size) {

@@ -101,8 +101,14 @@ func limit(t testing.TB) context.Context {
 // connect gives both ends of a new socket.
 func (p *pair) connect(t testing.TB, service string) (server, client *be.Socket) {
 	t.Helper()
+	return p.connectBy(t, p.listener.Addr().String(), service)
+}
+
+// connectBy is connect by the address of a proxy.
+func (p *pair) connectBy(t testing.TB, addr, service string) (server, client *be.Socket) {
+	t.Helper()
 	ctx := limit(t)
-	client, err := p.nodes[1].Dial(ctx, p.listener.Addr().String(), service)
+	client, err := p.nodes[1].Dial(ctx, addr, service)
 	if err != nil {
 		t.Fatal(err)
 	}

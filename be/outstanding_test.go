@@ -232,14 +232,7 @@ func TestFaultsWithRequestsOutstanding(t *testing.T) {
 				}
 				before := [2]int64{p.nodes[0].Stats().Memory.InUseBytes, p.nodes[1].Stats().Memory.InUseBytes}
 				x := newProxy(t, p.listener.Addr().String())
-				client, err := p.nodes[1].Dial(limit(t), x.addr, "x")
-				if err != nil {
-					t.Fatal(err)
-				}
-				server, err := p.listener.Accept(limit(t))
-				if err != nil {
-					t.Fatal(err)
-				}
+				server, client := p.connectBy(t, x.addr, "x")
 				exchange(t, client, server, 300_000, 1)
 				p.fabric.Partition(p.devs[0], p.devs[1], true)
 				var l load
