@@ -84,7 +84,5 @@ func (p *cancelablePost) done(err error) {
 	if errors.Is(err, core.ErrCanceled) {
 		err = p.ctx.Err()
 	}
-	if p.user != nil {
-		p.user(err)
-	}
+	tell(p.user, err)
 }

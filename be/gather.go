@@ -53,12 +53,7 @@ func (s *Socket) postGather(head []byte, parts [][]byte, tag uint64, done func(e
 			g.recycle()
 			return err
 		}
-		g.user, unuse = func(err error) {
-			end()
-			if done != nil {
-				done(err)
-			}
-		}, end
+		g.user, unuse = func(err error) { end(); tell(done, err) }, end
 	}
 	if !s.conn.w.submit(&command{kind: cmdGather, conn: s.conn, sock: s.core, commandRest: &g.commandRest, tag: tag, done: g.done}) {
 		g.recycle()
@@ -96,9 +91,7 @@ func (g *gathering) recycle() {
 func (g *gathering) finish(err error) {
 	user := g.user
 	g.recycle()
-	if user != nil {
-		user(err)
-	}
+	tell(user, err)
 }
 
 // add appends a part, to the segment before it if the two touch. It reports false

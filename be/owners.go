@@ -191,9 +191,7 @@ func (o *owners) take(what string, b []byte, reads bool, done func(error)) (func
 			w.taken = ""
 		}
 		o.mu.Unlock()
-		if done != nil {
-			done(err)
-		}
+		tell(done, err)
 	}, nil
 }
 

@@ -234,10 +234,18 @@ func (w *waiter) finish(err error) {
 	waiters.Put(w)
 }
 
+// tell calls the done of a post, if there is one.
+func tell(done func(error), err error) {
+	if done != nil {
+		done(err)
+	}
+}
+
 // Post sends b without waiting. done runs once, on the worker's goroutine: it
-// must not block, and may be nil, if nobody has to know. Until then b is the node's; after done(nil) it is the
-// caller's, after an error the node has taken it back. An error of Post itself
-// means that nothing was done: b stays the caller's, and done is not called.
+// must not block, and may be nil, if nobody has to know. Until then b is the node's;
+// after done(nil) it is the caller's, after an error the node has taken it back. An
+// error of Post itself means that nothing was done: b stays the caller's, and done is
+// not called.
 //
 // Post may be called from done and from the function given to OnMessage.
 func (s *Socket) Post(b []byte, done func(error)) error { return s.post(b, 0, done) }
