@@ -248,7 +248,9 @@ func (s *beSocket) recycle(b *bundle, ours bool) {
 // OnMessage cuts bundles into their messages.
 func (s *beSocket) OnMessage(fn func(b []byte, err error)) {
 	s.fn = fn
-	s.Socket.OnMessage(s.take)
+	if err := s.Socket.OnMessage(s.take); err != nil {
+		fn(nil, err)
+	}
 }
 
 // take runs on the worker.
