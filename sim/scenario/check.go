@@ -45,7 +45,7 @@ func (s *Scenario) fill() {
 	s.NIC.Cache = cmp.Or(s.NIC.Cache, "none")
 	s.NIC.fillCaches()
 	if s.Switch.KmaxBytes != 0 {
-		def(&s.Switch.ECNGbps, min(max(t.Gbps, 1), 800)) // another rate is topology.gbps's error
+		def(&s.Switch.ECNGbps, t.Gbps)
 	}
 	def(&s.TCP.MSS, 1460)
 	def(&s.TCP.Cores, 16)
@@ -192,6 +192,7 @@ func (s *Scenario) check() error {
 		}
 	}
 	if err := checkLimits([]limit{
+		{"topology.gbps", t.Gbps, 1, 800, "it is the rate of a host's link"}, // before what it is the default of
 		{"switch.pause_bytes", sw.PauseBytes, 0, 1 << 40, "0 is a share of the free buffer"},
 		{"switch.tcp_ecn_bytes", sw.TCPECNBytes, 0, 1 << 30, "it is K of DCTCP for each 10 Gb/s, 0 is 30000"},
 		{"tcp.initial_window", s.TCP.FirstWindow, 1, 1000, "it is a number of segments"},

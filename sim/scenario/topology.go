@@ -70,7 +70,6 @@ func (t *Topology) trunked() bool {
 func (t *Topology) checkShape() error {
 	if err := checkLimits([]limit{
 		{"topology.hosts", t.Hosts, 2, maxHosts, "leave it out: it is what the workload needs"},
-		{"topology.gbps", t.Gbps, 1, 800, "it is the rate of a host's link"},
 		{"topology.up_gbps", t.UpGbps, 0, 8000, "it is the rate of links between switches"},
 	}); err != nil {
 		return err
