@@ -42,6 +42,9 @@ func (m *memory) allocLong(d domain, n int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b, ok := p.AllocReady(n); ok { // before what is prepared, which is cold and may not be needed
+		return b, nil
+	}
 	w := &m.preparing
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,9 +56,6 @@ func (m *memory) allocLong(d domain, n int) ([]byte, error) {
 		w.list = slices.Delete(w.list, i, i+1)
 		close(x.taken)
 		return x.buf, x.err
-	}
-	if b, ok := p.AllocReady(n); ok {
-		return b, nil
 	}
 	select {
 	case <-w.stop:
